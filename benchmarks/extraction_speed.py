@@ -30,12 +30,12 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 from probes.common.files import default_data_dir
 from probes.data.find import find_corpus
-from probes.extraction.encoder import Encoder
-from probes.extraction.encoding import vectors_of, word_vectors
-from probes.extraction.loading import load_encoder
-from probes.extraction.model_files import find_model
-from probes.extraction.padding import default_batch_tokens
-from probes.extraction.views import Text, View, plain_view
+from probes.extraction.models.loading import load_encoder
+from probes.extraction.models.model_files import find_model
+from probes.extraction.reading.encoder import Encoder
+from probes.extraction.reading.encoding import vectors_of, word_vectors
+from probes.extraction.reading.padding import default_batch_tokens
+from probes.extraction.reading.views import Text, View, plain_view
 
 
 def main() -> None:

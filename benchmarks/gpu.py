@@ -26,12 +26,12 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 import probes
 from probes.data.find import find_corpus
-from probes.extraction.encoder import Encoder
-from probes.extraction.encoding import vectors_of, word_vectors
-from probes.extraction.loading import load_encoder
-from probes.extraction.model_files import find_model
-from probes.extraction.padding import default_batch_tokens
-from probes.extraction.views import View, plain_view
+from probes.extraction.models.loading import load_encoder
+from probes.extraction.models.model_files import find_model
+from probes.extraction.reading.encoder import Encoder
+from probes.extraction.reading.encoding import vectors_of, word_vectors
+from probes.extraction.reading.padding import default_batch_tokens
+from probes.extraction.reading.views import View, plain_view
 
 VECTORS, SCORES = 1e-3, 0.02
 """Greatest differences from the CPU: of vectors as a share of their length; of scores."""

@@ -40,13 +40,13 @@ from probes.compute.memory import default_budget
 from probes.data.find import find_corpus
 from probes.data.sentence import Corpus
 from probes.examples.examples import Examples, collect_examples
-from probes.extraction.store import StoreKey
-from probes.extraction.vectors import Sharded, StoredVectors, layer_part
-from probes.extraction.views import View
+from probes.extraction.reading.store import StoreKey
+from probes.extraction.reading.vectors import Sharded, StoredVectors, layer_part
+from probes.extraction.reading.views import View
 from probes.measurements.context import TaskContext
-from probes.measurements.measurement import NoOptions, as_found
-from probes.measurements.probing import Probing
-from probes.measurements.scores import scores
+from probes.measurements.layer_fits import Probing
+from probes.measurements.measurement import NoOptions, as_measured
+from probes.probing.scores import scores
 from probes.records.header import ModelRecord
 from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.records.row import Rows
@@ -119,7 +119,7 @@ def scores_of(
         title="scores",
         probing=Probing(data, spec, default_budget(cpu)),
     )
-    found = Rows.of(as_found(scores(context)).rows)
+    found = Rows.of(as_measured(scores(context)).rows)
     return {layer: row.value or 0.0 for layer in layers if (row := found.at("accuracy", layer))}
 
 

@@ -33,13 +33,13 @@ from numpy.typing import NDArray
 from probes.statistics.bootstrap import interval, replicates, resample
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
+from probes.statistics.of_families.ratios import RatioParts, ratio_intervals
+from probes.statistics.of_families.strata import Strata
 from probes.statistics.partition import by_sentence, partition
-from probes.statistics.ratios import RatioParts, intervals
 from probes.statistics.replicates import Replicates, pooled, training_noise
-from probes.statistics.seeds import interval_of, mean_over_seeds
+from probes.statistics.seeds import interval_over_seeds, mean_over_seeds
 from probes.statistics.significance import ALPHA, Errors, above_all, all_pairs, max_t
-from probes.statistics.strata import Strata
-from probes.statistics.sums import sparse
+from probes.statistics.sums import sparse_matrix
 
 METRICS = {
     "accuracy": (0.93, 0.97),
@@ -299,7 +299,7 @@ def chosen_heads(n_sets: int, n_heads: int = 72, n_sentences: int = 300) -> tupl
             samples.append(RatioParts((lost - won).astype(np.float64), words.astype(np.float64)))
         dev, test = samples
         for place, chosen in enumerate((test, dev)):
-            ((low, high),) = intervals(test.of(int(chosen.scores.argmax())), split)
+            ((low, high),) = ratio_intervals(test.of(int(chosen.scores.argmax())), split)
             wrong[place] += bool(low > 0 or high < 0)
     same, others = wrong / n_sets
     return same, others
@@ -335,14 +335,14 @@ def seeds_covered(
         if failing:
             table += drop * seeds * (failing - (rng.random((n_seeds, 1)) < failing))
         metric = metrics.get("accuracy")
-        sums = [sparse(np.stack([row, np.ones(n)], axis=1)) for row in table]
+        sums = [sparse_matrix(np.stack([row, np.ones(n)], axis=1)) for row in table]
         each = [
             Replicates(np.array([row.mean()]), metric, [x], [0], "")
             for row, x in zip(table, sums, strict=True)
         ]
         chosen = rng.multinomial(n_seeds, np.full(n_seeds, 1 / n_seeds), len(draws)) / n_seeds
         both = ((draws @ table.T / n) * chosen).sum(1)
-        ends = interval(both).tolist(), interval_of(mean_over_seeds(each, f"{number}"))
+        ends = interval(both).tolist(), interval_over_seeds(mean_over_seeds(each, f"{number}"))
         covered += [bool(pair and pair[0] <= 0 <= pair[1]) for pair in ends]
     of_percentiles, of_t = covered / n_sets
     return of_percentiles, of_t

@@ -133,7 +133,7 @@ def _listing(name: str, kind: str, revision: str | None) -> tuple[str, list[str]
     try:
         info: Any = HfApi().repo_info(name, repo_type=kind, revision=revision, timeout=_TIMEOUT)
     except Exception as error:
-        if "TimeoutException" in _names(error):
+        if "TimeoutException" in _error_names(error):
             _silent_until = time.monotonic() + 60
         raise
     if not re.fullmatch("[0-9a-f]{40}", str(info.sha)):
@@ -165,7 +165,7 @@ def _bounded() -> Iterator[None]:
             utils.enable_progress_bars()
 
 
-def _names(error: BaseException) -> set[str]:
+def _error_names(error: BaseException) -> set[str]:
     """Names of an error's classes, and a key of `_CAUSES` if its HTTP status says so."""
     code = getattr(getattr(error, "response", None), "status_code", 0)
     known = {**dict.fromkeys((401, 402, 403), "denied"), 407: "ProxyError", 501: "", 511: "login"}
@@ -176,12 +176,12 @@ def _names(error: BaseException) -> set[str]:
 def _cause(error: BaseException, kind: str, remedy: str = "") -> str:
     """Why the hub gave nothing, and what to do."""
     constants = library("constants")
-    while "LocalEntryNotFoundError" in _names(error) and error.__cause__:
+    while "LocalEntryNotFoundError" in _error_names(error) and error.__cause__:
         error = error.__cause__
     response = getattr(error, "response", None)
     text = (
         f"{response.status_code} {response.reason_phrase}" if response is not None else str(error)
     )
     why = " ".join(text.split())[:200] or type(error).__name__
-    cause = next(x for names, x in _CAUSES.items() if _names(error) & {*names.split()})
+    cause = next(x for names, x in _CAUSES.items() if _error_names(error) & {*names.split()})
     return cause.format(why=why, kind=kind, remedy=remedy, hub=constants.ENDPOINT)

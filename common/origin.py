@@ -22,7 +22,7 @@ class Origin:
         roots: absolute paths of the file and of the user's modules that it imports, or of the
             package's folders.
         sha256: digest of these files, or of all Python files of the package; for a script or
-            notebook, `probes.common.defined.digest_of`.
+            notebook, `probes.common.notebook_code.digest_of_object`.
         distribution: name and version of the installed package; empty for a file.
     """
 
@@ -84,9 +84,9 @@ def failing_line(error: BaseException, origin: Origin) -> str:
     found = [
         (frame.f_code.co_filename, line)
         for frame, line in walk_tb(error.__traceback__)
-        if _is_of(frame.f_code.co_filename, origin)
+        if _is_in_origin(frame.f_code.co_filename, origin)
     ]
-    if isinstance(error, SyntaxError) and error.filename and _is_of(error.filename, origin):
+    if isinstance(error, SyntaxError) and error.filename and _is_in_origin(error.filename, origin):
         found.append((error.filename, error.lineno or 1))
     if not found:
         return ""
@@ -95,7 +95,7 @@ def failing_line(error: BaseException, origin: Origin) -> str:
     return f"{origin.name if known else file}, line {line}"
 
 
-def _is_of(file: str, origin: Origin) -> bool:
+def _is_in_origin(file: str, origin: Origin) -> bool:
     path = Path(file)
     return path.is_absolute() and any(path.resolve().is_relative_to(r) for r in origin.roots)
 

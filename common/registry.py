@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-from probes.common.defined import Defined
 from probes.common.errors import UserError
+from probes.common.notebook_code import Defined
 from probes.common.origin import Origin, current
 from probes.common.terminal import progress
 

@@ -50,7 +50,7 @@ def chat_as_text(name: str, given: Any, tools: Any = None) -> str:
             if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
                 raise ValueError(f"tools is not a list of objects: {tools!r:.60}")
             chat = {"messages": chat, "tools": tools}
-        _json(chat).encode()  # half of a surrogate pair is no character
+        _json_text(chat).encode()  # half of a surrogate pair is no character
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}, with tools beside it: {error}; correct the row.") from error
     return json.dumps(chat)
@@ -81,7 +81,7 @@ def has_further_keys(chat: str) -> bool:
     return bool(tools) or any(map(further_keys, messages))
 
 
-def content_of(message: Message) -> str:
+def message_text(message: Message) -> str:
     """The content of a message as one text."""
     content = message.get("content", "")
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
@@ -91,10 +91,11 @@ def texts_of(chat: str) -> list[str]:
     """Texts of the messages, each with the JSON of its further keys; last the JSON of the tools."""
     messages, tools = chat_of(chat)
     said = [
-        "\n".join([content_of(x), *(_json(x[key]) for key in further_keys(x))]) for x in messages
+        "\n".join([message_text(x), *(_json_text(x[key]) for key in further_keys(x))])
+        for x in messages
     ]
-    return [*said, _json(tools)] if tools else said
+    return [*said, _json_text(tools)] if tools else said
 
 
-def _json(value: Any) -> str:
+def _json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)

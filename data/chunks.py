@@ -113,7 +113,7 @@ def _flatten(
     node: Tree, tags: Sequence[str], phrase_of: list[tuple[int, str]], heads: set[int]
 ) -> None:
     """Give each word of `node` its innermost phrase, and each phrase its head."""
-    parts = _parts(node, tags)
+    parts = _flat_constituents(node, tags)
     words = [part for part in parts if isinstance(part, int)]
     phrase = (id(node), node.label)
     for word in words:
@@ -125,7 +125,7 @@ def _flatten(
             _flatten(part, tags, phrase_of, heads)
 
 
-def _parts(node: Tree, tags: Sequence[str]) -> list[Tree | int]:
+def _flat_constituents(node: Tree, tags: Sequence[str]) -> list[Tree | int]:
     """The words and phrases directly below `node` after flattening."""
     parts: list[Tree | int] = []
     waiting = list(reversed(node.children))
@@ -137,7 +137,7 @@ def _parts(node: Tree, tags: Sequence[str]) -> list[Tree | int]:
             waiting.extend(reversed(range(part.start, part.end)))
         elif _loses_brackets(part, node.label, parts, tags):
             # Modifiers of a modifier are flattened first: "a very small boat".
-            inner = _parts(part, tags) if part.label in _MODIFIERS else part.children
+            inner = _flat_constituents(part, tags) if part.label in _MODIFIERS else part.children
             waiting.extend(reversed(inner))
         else:
             parts.append(part)

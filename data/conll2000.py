@@ -51,7 +51,7 @@ def read_split(archive: Path, split: str) -> Iterator[Sentence]:
             lines.append(row)
         elif lines:
             n_sentences += 1
-            yield _sentence(lines, f"{split}-{n_sentences}", place, number - len(lines))
+            yield _conll_sentence(lines, f"{split}-{n_sentences}", place, number - len(lines))
             lines = []
     if not n_sentences:
         raise UserError(f"{place}: contains no sentence; fetch the archive again.")
@@ -75,7 +75,7 @@ def _member(archive: Path, split: str) -> bytes:
         raise UserError(f"{archive}: cannot be read ({error}); fetch it again.") from error
 
 
-def _sentence(rows: list[list[str]], name: str, place: str, first: int) -> Sentence:
+def _conll_sentence(rows: list[list[str]], name: str, place: str, first: int) -> Sentence:
     words, tags, chunks = map(interned, zip(*rows, strict=True))
     try:
         require_bio(chunks)

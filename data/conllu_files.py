@@ -43,7 +43,7 @@ _NO_FEATURES = FrozenDict()
 
 
 @lru_cache(1 << 12)
-def _features(text: str) -> FrozenDict:
+def _feats_column(text: str) -> FrozenDict:
     """Parse the FEATS column of a word."""
     if text != "_" and not all(re.fullmatch("[^=]+=.+", part) for part in text.split("|")):
         raise ValueError(f"the features {text!r} are not of the form Name=Value|Name=Value")
@@ -53,7 +53,7 @@ def _features(text: str) -> FrozenDict:
 _PARSERS: dict[str, Any] = {
     **DEFAULT_FIELD_PARSERS,
     "deps": lambda columns, i: columns[i],  # never read
-    "feats": lambda columns, i: _features(columns[i]),  # many words share theirs
+    "feats": lambda columns, i: _feats_column(columns[i]),  # many words share theirs
 }
 
 
@@ -74,7 +74,7 @@ def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
     document = genre = ""
     entity_parts: tuple[str, ...] = ()
     places: dict[str, int] = {}
-    for first, lines in _blocks(read_text(path)):
+    for first, lines in _sentence_blocks(read_text(path)):
         if all(line.startswith("#") for line in lines):
             continue
         tokens, comments = _parse(lines, path, first)
@@ -87,7 +87,7 @@ def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
         try:
             if comment := comments.get("global.Entity"):
                 entity_parts = part_names(comment)
-            sentence = _sentence(tokens, entity_parts)
+            sentence = _sentence_of_tokens(tokens, entity_parts)
         except WordError as error:
             rows = [i for i, line in enumerate(lines) if re.match(r"\d+\t", line)]
             line = first + (rows[error.word] if error.word < len(rows) else 0)
@@ -103,7 +103,7 @@ def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
         raise UserError(f"{path}: contains no sentence; is it the right file?")
 
 
-def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
+def _sentence_blocks(text: str) -> Iterator[tuple[int, list[str]]]:
     """The lines of each sentence, with the number of the first."""
     lines: list[str] = []
     for number, line in enumerate([*text.split("\n"), ""], start=1):
@@ -150,7 +150,7 @@ def _parse(lines: list[str], path: Path, first: int) -> tuple[list[conllu.Token]
     return tokens, comments
 
 
-def _sentence(tokens: list[conllu.Token], entity_parts: tuple[str, ...]) -> Sentence:
+def _sentence_of_tokens(tokens: list[conllu.Token], entity_parts: tuple[str, ...]) -> Sentence:
     """The sentence without id, language, document and genre."""
     words = [token for token in tokens if isinstance(token["id"], int)]
     for i, word in enumerate(words):
@@ -164,15 +164,17 @@ def _sentence(tokens: list[conllu.Token], entity_parts: tuple[str, ...]) -> Sent
         id="",
         language="",
         words=interned(str(word["form"]) for word in words),
-        upos=_column(words, "upos"),
-        xpos=_column(words, "xpos"),
+        upos=_annotation_column(words, "upos"),
+        xpos=_annotation_column(words, "xpos"),
         feats=feats if any(feats) else (),
-        heads=_heads(words),
-        deprels=_column(words, "deprel"),
-        chunks=_chunks(misc),
+        heads=_head_column(words),
+        deprels=_annotation_column(words, "deprel"),
+        chunks=_chunk_tags(misc),
         lemmas=lemmas if {*lemmas} - {"_"} else (),
-        frames=tuple(_frame(m, i, len(words)) for i, m in enumerate(misc) if m.get("Frame")),
-        written=_written(tokens),
+        frames=tuple(
+            _frame_of_misc(m, i, len(words)) for i, m in enumerate(misc) if m.get("Frame")
+        ),
+        written=_written_forms(tokens),
         mentions=_mentions(tokens, entity_parts) if entity_parts else (),
     )
 
@@ -189,7 +191,7 @@ def _mentions(tokens: list[conllu.Token], names: tuple[str, ...]) -> tuple[Menti
     return read_mentions(marked, names)
 
 
-def _written(tokens: list[conllu.Token]) -> tuple[str, ...]:
+def _written_forms(tokens: list[conllu.Token]) -> tuple[str, ...]:
     """`Sentence.written` of a parsed sentence."""
     found: list[str] = []
     space, within = "", 0
@@ -211,13 +213,13 @@ def _written(tokens: list[conllu.Token]) -> tuple[str, ...]:
     return interned(found)
 
 
-def _column(words: list[Any], name: str) -> tuple[str, ...]:
+def _annotation_column(words: list[Any], name: str) -> tuple[str, ...]:
     """A column of strings; empty if any word lacks a value (``_``)."""
     values = tuple(word.get(name) for word in words)
     return interned(values) if all(value not in (None, "_") for value in values) else ()
 
 
-def _heads(words: list[Any]) -> tuple[int, ...]:
+def _head_column(words: list[Any]) -> tuple[int, ...]:
     """Heads, counted from 0, `ROOT` for the root; empty if no word has a head."""
     if all(word.get("head") is None for word in words):
         return ()
@@ -241,7 +243,7 @@ def _heads(words: list[Any]) -> tuple[int, ...]:
     return heads
 
 
-def _chunks(misc: list[dict[str, str]]) -> tuple[str, ...]:
+def _chunk_tags(misc: list[dict[str, str]]) -> tuple[str, ...]:
     if not any("Chunk" in m for m in misc):
         return ()
     for i, m in enumerate(misc):
@@ -252,18 +254,18 @@ def _chunks(misc: list[dict[str, str]]) -> tuple[str, ...]:
     return tags
 
 
-def _frame(misc: dict[str, str], word: int, n_words: int) -> Frame:
+def _frame_of_misc(misc: dict[str, str], word: int, n_words: int) -> Frame:
     arguments = []
     for argument in filter(None, (misc.get("Args") or "").split(",")):
         label, _, place = argument.rpartition(":")
         if not label:
             raise WordError(word, f"the argument {argument!r} has no label; write ARG1:3-4")
-        arguments.append((label, _span(place, word, n_words)))
-    predicate = _span(misc["Pred"], word, n_words) if misc.get("Pred") else (word, word + 1)
+        arguments.append((label, _word_range(place, word, n_words)))
+    predicate = _word_range(misc["Pred"], word, n_words) if misc.get("Pred") else (word, word + 1)
     return Frame(misc["Frame"], predicate, tuple(sorted(arguments, key=lambda a: a[1])))
 
 
-def _span(place: str, word: int, n_words: int) -> Span:
+def _word_range(place: str, word: int, n_words: int) -> Span:
     match = _RANGE.fullmatch(place)
     if match:
         start, end = int(match[1]) - 1, int(match[2] or match[1])

@@ -117,7 +117,7 @@ class Archive:
                     members[match[1]] = content.read()
         except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError) as error:
             raise UserError(f"{archive}: damaged archive ({error}); fetch it again.") from error
-        if (found := digest_of(members)) != self.digest:
+        if (found := digest_of_members(members)) != self.digest:
             raise UserError(
                 f"{archive}: the content of its {len(members)} files has the digest {found}, not "
                 f"the registered {self.digest}. Delete the file and fetch it again."
@@ -129,7 +129,7 @@ class Archive:
         self.write(self.read(archive), self.folder, target)
 
 
-def digest_of(members: Mapping[str, bytes]) -> str:
+def digest_of_members(members: Mapping[str, bytes]) -> str:
     """The digest of the members of an archive; see `Archive`."""
     lines = (
         f"{hashlib.sha256(members[path]).hexdigest()}  ./{path}\n".encode()
@@ -207,7 +207,7 @@ class FileFinder:
             names = [remote.name, *([remote.archive.copies] if remote.archive else [])]
             candidates = [*below(self.data_dir, *names), *candidates]
         for path in candidates:
-            why = _difference(path, remote)
+            why = _fault_of_file(path, remote)
             if not why:
                 return path
             progress.say(f"skipped {path}: {why}")
@@ -331,7 +331,7 @@ def _downloaded(remote: Remote, url: str, incoming: Path, last: bool) -> Path | 
     raise AssertionError("the last attempt returns or raises")
 
 
-def _difference(path: Path, remote: Remote) -> str:
+def _fault_of_file(path: Path, remote: Remote) -> str:
     """Difference of a file from the registered one, in words; empty if there is none."""
     found = sha256(path)
     if found == remote.sha256:

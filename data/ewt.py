@@ -124,10 +124,10 @@ def _skeleton(rows: Sequence[Sequence[str]]) -> Skeleton:
     roots = _brackets(columns[5])
     if len(roots) != 1 or isinstance(roots[0], int):
         raise ValueError("the constituents of the sentence above do not form a single tree")
-    return Skeleton(columns[4], roots[0], tuple(map(_frame, rolesets, arguments)))
+    return Skeleton(columns[4], roots[0], tuple(map(_frame_of_brackets, rolesets, arguments)))
 
 
-def _frame(roleset: str, bits: Sequence[str]) -> Frame:
+def _frame_of_brackets(roleset: str, bits: Sequence[str]) -> Frame:
     spans = [(a.label, (a.start, a.end)) for a in _brackets(bits) if isinstance(a, Tree)]
     predicates = [span for label, span in spans if label == "V"]
     if len(predicates) != 1:

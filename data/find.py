@@ -20,7 +20,7 @@ from probes.data.sources import CorpusRequest, Source
 from probes.data.treebank import find_treebank
 
 
-def _table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
+def _table_source(name: str, paths: list[Path], request: CorpusRequest) -> Source:
     from probes.data.labelled import find_table, read_table
 
     if request.labelled:
@@ -50,7 +50,9 @@ def _raw_text(name: str, paths: list[Path], request: CorpusRequest) -> Source:
 _OF_TABLES = ("task_from", "text", "label", "group", "split_by")
 _KINDS: dict[str, tuple[Callable[[str, list[Path], CorpusRequest], Source], tuple[str, ...]]] = {
     ".conllu": (find_treebank, ("split_by",)),
-    **dict.fromkeys((".jsonl", ".json", ".csv", ".parquet"), (_table, (*_OF_TABLES, "field"))),
+    **dict.fromkeys(
+        (".jsonl", ".json", ".csv", ".parquet"), (_table_source, (*_OF_TABLES, "field"))
+    ),
     ".txt": (_raw_text, ("annotate", "split_by")),
 }
 """By file ending: the function that makes a source from the corpus's name, the files and the
@@ -115,7 +117,7 @@ def _find_own(request: CorpusRequest, paths: list[Path]) -> Source:
     if len(endings) == 1 and (kind := _KINDS.get(paths[0].suffix.lower())):
         make, flags = kind
         _refuse_unused(request, flags)
-        return make(_label(request.corpus, paths), paths, request)
+        return make(_corpus_label(request.corpus, paths), paths, request)
     for path in paths:
         if path.suffix.lower() not in _ENDINGS:
             raise UserError(
@@ -178,7 +180,7 @@ def _is_data(path: Path) -> bool:
     return path.suffix.lower() in _ENDINGS and path.is_file() and not path.name.startswith(".")
 
 
-def _label(names: Sequence[str], paths: Sequence[Path]) -> str:
+def _corpus_label(names: Sequence[str], paths: Sequence[Path]) -> str:
     """The corpus name of the user's files in tables: the folder's or the file's name."""
     only = Path(names[0]).expanduser()
     if len(names) == 1 and only.is_dir():

@@ -54,7 +54,7 @@ _TEMPLATES = (
 )
 
 
-def in_words(number: int) -> str:
+def number_word(number: int) -> str:
     """An English number below 100 as one word, such as ``forty-two``."""
     if number < 20:
         return _SMALL[number]
@@ -62,7 +62,7 @@ def in_words(number: int) -> str:
     return _TENS[tens - 2] + (f"-{_SMALL[ones]}" if ones else "")
 
 
-NOTATIONS: Mapping[str, Callable[[int], str]] = {"digits": str, "words": in_words}
+NOTATIONS: Mapping[str, Callable[[int], str]] = {"digits": str, "words": number_word}
 """Functions that write a number, by genre; both genres have the same numbers."""
 
 

@@ -87,9 +87,9 @@ def tables_in(given: object) -> dict[str, dict[str, list[Any]]] | None:
             no text with its label.
     """
     if isinstance(given, Mapping) and given and all(map(_is_table, given.values())):
-        return {str(split): _columns(part) for split, part in given.items()}
+        return {str(split): _columns_of_table(part) for split, part in given.items()}
     if _is_table(given):
-        return {UNNAMED: _columns(given)}
+        return {UNNAMED: _columns_of_table(given)}
     if not isinstance(given, (list, tuple)) or not isinstance(given[0], (list, tuple)):
         return None
     for i, pair in enumerate(given):
@@ -99,7 +99,7 @@ def tables_in(given: object) -> dict[str, dict[str, list[Any]]] | None:
     return {UNNAMED: {"text": list(texts), "label": list(map(plain, labels))}}
 
 
-def _columns(table: Any) -> dict[str, list[Any]]:
+def _columns_of_table(table: Any) -> dict[str, list[Any]]:
     """The columns of a data frame, a dataset, or a dict of lists."""
     where = f"corpus={type(table).__name__}"
     if not isinstance(table, Sized):

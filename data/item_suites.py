@@ -241,7 +241,7 @@ def find_items(
     Raises:
         UserError: the files hold items of several kinds.
     """
-    kinds = {_kind(columns) for columns, _ in tables}
+    kinds = {_kind_of_suite(columns) for columns, _ in tables}
     if None in kinds:
         return None
     if len(kinds) > 1:
@@ -249,20 +249,20 @@ def find_items(
     (kind,) = kinds
 
     def read(source: Source) -> Corpus:
-        return source.corpus(items=_items(paths, tables, _pair if kind == "pairs" else _fact))
+        return source.corpus(items=_table_items(paths, tables, _pair if kind == "pairs" else _fact))
 
     identity = {f"{kind} {i}": sha256(path) for i, path in enumerate(paths)}
     files = {role: (path,) for role, path in zip(identity, paths, strict=True)}
     return Source(name, "", "", files, identity, read, frozenset((str(kind),)), own=True)
 
 
-def _kind(columns: Row) -> Kind | None:
+def _kind_of_suite(columns: Row) -> Kind | None:
     if "sentence_good" in columns and "sentence_bad" in columns:
         return "pairs"
     return "contexts" if all(name in columns for name in _FACT) else None
 
 
-def _items(
+def _table_items(
     paths: Sequence[Path],
     tables: Sequence[tuple[Row, list[int]]],
     make: Callable[[str, Row, str], Item],
@@ -284,27 +284,27 @@ def _items(
 def _pair(name: str, row: Row, of_file: str) -> Item:
     return minimal_pair(
         name,
-        _text(row, "UID", of_file),
-        _text(row, "sentence_good"),
-        _text(row, "sentence_bad"),
-        _text(row, "linguistics_term", ""),
-        _text(row, "group", ""),
+        _text_in_column(row, "UID", of_file),
+        _text_in_column(row, "sentence_good"),
+        _text_in_column(row, "sentence_bad"),
+        _text_in_column(row, "linguistics_term", ""),
+        _text_in_column(row, "group", ""),
     )
 
 
 def _fact(name: str, row: Row, _: str) -> Item:
-    subject, template, answer = (_text(row, column) for column in _FACT)
+    subject, template, answer = (_text_in_column(row, column) for column in _FACT)
     for mark in ("[X]", "[Y]"):
         if template.count(mark) != 1:
             raise ValueError(f"the template {template!r} must have exactly one {mark}")
     # The subject may contain the mark of the object.
     before, after = (part.replace("[X]", subject) for part in template.split("[Y]"))
     texts = {"object": (before.rstrip(" "), " " * before.endswith(" ") + answer, after)}
-    relation = _text(row, "relation", template)
+    relation = _text_in_column(row, "relation", template)
     return _context(name, relation, texts, answers=("object",), cluster=subject)
 
 
-def _text(row: Row, name: str, otherwise: str | None = None) -> str:
+def _text_in_column(row: Row, name: str, otherwise: str | None = None) -> str:
     """The text in a column, without spaces around it."""
     value = row.get(name)
     text = value.strip() if isinstance(value, str) else ""

@@ -44,7 +44,7 @@ _NO_DOCUMENT = frozenset(("nan", "nat", "none", "null", "<na>"))
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LabelledRow:
     """A row of a table.
 
     Attributes:
@@ -77,13 +77,13 @@ class LabelledRows:
         chat, special: see `probes.data.sentence.Sentence`.
     """
 
-    rows: list[Row]
+    rows: list[LabelledRow]
     space_separated: bool
     text: str
     chat: bool = False
     special: bool = False
 
-    def labels(self, row: Row, name: str, per_word: bool) -> list[Any]:
+    def labels(self, row: LabelledRow, name: str, per_word: bool) -> list[Any]:
         """The labels of a row without spaces at their edges; None for a missing label.
 
         Raises:
@@ -93,7 +93,7 @@ class LabelledRows:
         as_text, nan = self.space_separated, "nan" if self.text else None
         return [None if _is_missing(x, as_text) or f"{x}".lower() == nan else x for x in values]
 
-    def values(self, row: Row, name: str, per_word: bool) -> list[Any]:
+    def values(self, row: LabelledRow, name: str, per_word: bool) -> list[Any]:
         """The labels of a row as they are written, one per word or a single one.
 
         Raises:
@@ -221,7 +221,7 @@ def infer_column(table: LabelledRows, name: str) -> LabelColumn:
             f"{name} is {label!r}, with a comma; write a number with a decimal point (pandas reads "
             "commas by decimal=','), and classes with another sign, such as 1+2."
         )
-    if _numbers([label for _, label in labels]):
+    if _are_numbers([label for _, label in labels]):
         for row, label in labels:
             if not _is_number(label):
                 raise row.error(f"{name} is {_short(label)}, but other rows have numbers.")
@@ -253,7 +253,7 @@ def classes_of_floats(table: LabelledRows, name: str) -> LabelledRows | None:
     every = [x for cell in cells for x in (cell if isinstance(cell, list) else [cell])]
     there = [x for x in every if not _is_missing(x, True)]
     # Other splits or files may have no gap, so their classes are integers.
-    if len(there) == len(every) or not all(map(_is_whole, there)) or not _numbers(there):
+    if len(there) == len(every) or not all(map(_is_whole, there)) or not _are_numbers(there):
         return None
     if len(set(map(float, there))) > _MOST_CLASSES:
         return None
@@ -277,7 +277,7 @@ def _is_number(label: object) -> bool:
     return isinstance(label, (int, float)) and not isinstance(label, bool)
 
 
-def _numbers(labels: Sequence[object]) -> bool:
+def _are_numbers(labels: Sequence[object]) -> bool:
     """Whether labels are numbers: most have a decimal point. Integers alone are classes."""
     decimal = sum(
         isinstance(x, float)

@@ -32,8 +32,8 @@ from probes.common.terminal import progress
 from probes.data.chats import chat_as_text, has_further_keys
 from probes.data.chunk_schemes import Scheme
 from probes.data.label_columns import (
+    LabelledRow,
     LabelledRows,
-    Row,
     classes_of_floats,
     document_of,
     infer_column,
@@ -79,7 +79,7 @@ def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
             if request.field and path.suffix.lower() not in (".json", ".jsonl"):
                 raise UserError(f"--field {request.field}: {path} is not JSON; leave the flag out.")
             table, lines = read_table(path, request.field)
-            rows += _rows(table, split, str(path), request, lines, is_csv)
+            rows += _labelled_rows(table, split, str(path), request, lines, is_csv)
             identity[f"{split} {i}"] = sha256(path)
     if is_csv:
         identity["rules for CSV"] = _CSV_RULES
@@ -231,7 +231,7 @@ def _source(
         name,
         **{"version": "", "licence": "", "files": {}, **fields},
         identity=identity,
-        read=partial(_read, table=table),
+        read=partial(_read_labelled, table=table),
         layers=frozenset(column.layer for column in columns.values()),
         own=True,
         columns=columns,
@@ -239,12 +239,14 @@ def _source(
     )
 
 
-def _labelled(rows: list[Row], space_separated: bool, request: CorpusRequest) -> LabelledRows:
+def _labelled(
+    rows: list[LabelledRow], space_separated: bool, request: CorpusRequest
+) -> LabelledRows:
     chat = bool(request.messages)
     return LabelledRows(rows, space_separated, request.texts, chat, request.special_tokens)
 
 
-def _read(source: Source, table: LabelledRows) -> Corpus:
+def _read_labelled(source: Source, table: LabelledRows) -> Corpus:
     parts, notes = read_rows(table, source.columns)
     where = f"--corpus {source.name}"
     splits, cut = cut_missing_splits(parts, source.split_by or "sentence", where)
@@ -261,19 +263,19 @@ def _rows_of_splits(
     tables: Mapping[str, Mapping[str, list[Any]] | datasets.Dataset],
     place: str,
     request: CorpusRequest,
-) -> list[Row]:
+) -> list[LabelledRow]:
     """The rows of train, dev and test, or of all under `UNNAMED`; other splits are skipped.
 
     Raises:
         UserError: there are only other splits.
     """
-    rows: list[Row] = []
+    rows: list[LabelledRow] = []
     for split, table in tables.items():
         columns = table if isinstance(table, Mapping) else columns_of(table)
         if split == UNNAMED and len(tables) == 1:
-            rows += _rows(columns, split, place, request)
+            rows += _labelled_rows(columns, split, place, request)
         elif canonical := canonical_split(split):
-            rows += _rows(columns, canonical, f"{place} {split}", request)
+            rows += _labelled_rows(columns, canonical, f"{place} {split}", request)
         else:
             progress.say(f"skipped the split {split!r} of {place}: not train, dev or test")
     if not rows:
@@ -281,14 +283,14 @@ def _rows_of_splits(
     return rows
 
 
-def _rows(
+def _labelled_rows(
     table: Mapping[str, list[Any]],
     split: str,
     place: str,
     request: CorpusRequest,
     lines: Sequence[int] = (),
     space_separated: bool = False,
-) -> list[Row]:
+) -> list[LabelledRow]:
     """The rows of a table, with the columns that are needed."""
     words = request.texts or "tokens"
     flag = "--text" if request.text else "--messages"
@@ -333,11 +335,11 @@ def _rows(
         except ValueError as error:
             raise UserError(f"{place}, {where}: {error}") from error
         labels = {column: table[column][i] for column in request.labelled}
-        rows.append(Row(place, where, splits[i], document_of(groups[i]), tokens, labels))
+        rows.append(LabelledRow(place, where, splits[i], document_of(groups[i]), tokens, labels))
     return rows
 
 
-def _json(path: Path, field: str = "") -> Table:
+def _table_of_json(path: Path, field: str = "") -> Table:
     """Read one object per line, an array in a .json file, or the array that lies below a key.
 
     Args:
@@ -438,7 +440,7 @@ def read_table(path: Path, field: str = "") -> Table:
         UserError: the file is damaged.
     """
     if path.suffix.lower() in (".json", ".jsonl"):
-        return _json(path, field)
+        return _table_of_json(path, field)
     return _csv(path) if path.suffix.lower() == ".csv" else _parquet(path)
 
 
@@ -454,14 +456,14 @@ def columns_of(part: datasets.Dataset) -> dict[str, list[Any]]:
             continue  # images or sounds, whose libraries may not be installed
         values = list(part[name])
         if isinstance(feature, ClassLabel):
-            values = [_name(feature, value) for value in values]
+            values = [_class_name(feature, value) for value in values]
         elif isinstance(inner, ClassLabel):
-            values = [v if v is None else [_name(inner, x) for x in v] for v in values]
+            values = [v if v is None else [_class_name(inner, x) for x in v] for v in values]
         columns[name] = values
     return columns
 
 
-def _name(feature: datasets.ClassLabel, value: int | None) -> str | None:
+def _class_name(feature: datasets.ClassLabel, value: int | None) -> str | None:
     """The name of a class; None for -1, the convention for a withheld label."""
     return None if value is None or value < 0 else str(feature.int2str(value))
 

@@ -50,7 +50,7 @@ def find_text(name: str, paths: list[Path], request: CorpusRequest) -> Source:
         name,
         paths,
         request,
-        partial(_read, pipeline=folder),
+        partial(_read_with_pipeline, pipeline=folder),
         unsplit="document",
         identity={**pipeline, "spacy": version("spacy")},
         version=f"annotated by {folder.name}{other_trees}",
@@ -89,7 +89,7 @@ def _pipeline_folder(name: str) -> Path:
     )
 
 
-def _read(source: Source, pipeline: Path) -> Corpus:
+def _read_with_pipeline(source: Source, pipeline: Path) -> Corpus:
     import spacy
 
     try:
@@ -143,7 +143,7 @@ def _annotated(nlp: Language, path: Path, notes: Counter[str]) -> Iterator[Sente
             words = [token for token in span if not token.is_space]
             if words:
                 name = f"{path.stem}-{line}"
-                yield _sentence(words, chunks, f"{name}-{number}", name, str(nlp.lang))
+                yield _sentence_of_pipeline(words, chunks, f"{name}-{number}", name, str(nlp.lang))
 
 
 def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
@@ -161,7 +161,7 @@ def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
             block = []
 
 
-def _sentence(
+def _sentence_of_pipeline(
     words: list[Any], chunks: list[Span] | None, name: str, document: str, language: str
 ) -> Sentence:
     place = {token.i: i for i, token in enumerate(words)}
@@ -175,13 +175,13 @@ def _sentence(
         upos=upos if all(upos) else (),
         xpos=xpos if all(xpos) else (),
         feats=feats if any(feats) else (),
-        heads=_heads(words, place),
+        heads=_heads_within_sentence(words, place),
         chunks=() if chunks is None else _bio(chunks, place),
         document=document,
     )
 
 
-def _heads(words: list[Any], place: dict[int, int]) -> tuple[int, ...]:
+def _heads_within_sentence(words: list[Any], place: dict[int, int]) -> tuple[int, ...]:
     """Heads within the sentence, skipping whitespace tokens; empty without a parser."""
     if not words[0].doc.has_annotation("DEP"):
         return ()

@@ -286,10 +286,10 @@ def windows(sentences: Iterable[Sentence], size: int) -> Iterator[Sentence]:
         if window and not (window[-1].document == sentence.document != ""):
             window.clear()
         window.append(sentence)
-        yield joined(window)
+        yield one_sentence(window)
 
 
-def joined(sentences: Sequence[Sentence]) -> Sentence:
+def one_sentence(sentences: Sequence[Sentence]) -> Sentence:
     """Join sentences into one, with the id of the last; each keeps its root.
 
     Layers that a sentence lacks are dropped, except mentions, since a sentence may have none.

@@ -176,14 +176,14 @@ class Source:
         further = {layer: self.further[layer] for layer in layers if layer in self.further}
         asked = {"limit": self.limit, "drop_overlap": self.drop_overlap, "split_by": self.split_by}
         drawn = {"items": "drawn"} if self.items and self.limit is not None else {}
-        return _digest({**self._content, **asked, **further, **drawn})
+        return _digest_of_settings({**self._content, **asked, **further, **drawn})
 
     @cached_property
     def slug(self) -> str:
         """Name of the folder for its results, with a digest for the user's own files."""
         if not self.own:
             return folder_name(self.name)
-        return f"{folder_name(self.name)}-{_digest(self._content)[:8]}"
+        return f"{folder_name(self.name)}-{_digest_of_settings(self._content)[:8]}"
 
     def why_missing(self, layers: Iterable[str]) -> str:
         """Why it lacks `layers`, with a remedy if there is one."""
@@ -322,5 +322,5 @@ def _without_spaces_at_edges(parts: Splits) -> tuple[Splits, dict[str, int]]:
     return splits, note if changed else {}
 
 
-def _digest(content: Mapping[str, object]) -> str:
+def _digest_of_settings(content: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -125,7 +125,7 @@ def cut_missing_splits(parts: Parts, split_by: SplitBy, what: str) -> tuple[Spli
     elif not cut:
         return result, {}
     every, notes = result["train"], {}
-    units = _units(every, split_by, what)
+    units = _split_units(every, split_by, what)
     for split in cut:
         taken: list[int] = []
         while len(taken) < math.ceil(SHARE * len(every)) and units:
@@ -142,7 +142,7 @@ def cut_missing_splits(parts: Parts, split_by: SplitBy, what: str) -> tuple[Spli
     return result, notes
 
 
-def _units(sentences: Sequence[Sentence], split_by: SplitBy, what: str) -> list[list[int]]:
+def _split_units(sentences: Sequence[Sentence], split_by: SplitBy, what: str) -> list[list[int]]:
     """Indices of the sentences of each unit, units in order of their first sentence."""
     without = sum(not sentence.document for sentence in sentences)
     if split_by == "document" and without:

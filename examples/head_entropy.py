@@ -45,7 +45,7 @@ class Entropies(AttentionCollector):
     "head_entropy",
     extent=lambda request: {layer: 1 for layer in request.layers if layer > 0},
     collector=lambda corpus, layers, options: Entropies(),
-    views=(Pivot(columns=("head",)), Cells("head_entropy", "mean_entropy", across="head")),
+    shows=(Pivot(columns=("head",)), Cells("head_entropy", "mean_entropy", across="head")),
 )
 def head_entropy(context):
     """Mean entropy of each attention head."""

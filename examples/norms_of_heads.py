@@ -1,7 +1,7 @@
 """A chart of one's own: a class to be given in `views=` of a measurement.
 
 `found.frame` has the rows of all models, with a column for each axis; `found.arrays` their arrays.
-`look` has the width of the chart and its font. Put names that users choose, such as labels, into
+`style` has the width of the chart and its font. Put names that users choose, such as labels, into
 the data: Vega reads them as expressions in titles of tooltips.
 """
 
@@ -14,7 +14,7 @@ class NormsOfHeads:
     def missing(self, found):
         return {}
 
-    def draw(self, found, look):
+    def chart(self, found, style):
         from probes import heat_map  # imports pandas
 
         rows = found.frame[found.frame["metric"] == "head_norm"]
@@ -23,7 +23,7 @@ class NormsOfHeads:
         columns = ["panel", "model", "row", "column", "value", "text"]
         return heat_map(
             cells[columns],
-            look,
+            style,
             down="layer",
             across="head",
             legend_title="mean norm",

@@ -18,25 +18,25 @@ from .data.sentence import Corpus as Corpus
 from .data.sentence import Frame as Frame
 from .data.sentence import Mention as Mention
 from .data.sentence import Sentence as Sentence
-from .extraction.attention_maps import AttentionCollector as AttentionCollector
-from .extraction.collectors import Collector as Collector
-from .extraction.head_collectors import head_gradients as head_gradients
-from .extraction.interventions import Custom as Custom
-from .extraction.interventions import DisableAttention as DisableAttention
-from .extraction.interventions import DisableHead as DisableHead
-from .extraction.interventions import Erase as Erase
-from .extraction.interventions import Intervention as Intervention
-from .extraction.interventions import OwnAttention as OwnAttention
-from .extraction.interventions import SkipBlock as SkipBlock
-from .extraction.interventions import intervene as intervene
-from .extraction.sites import Site as Site
+from .extraction.changing.head_collectors import head_gradients as head_gradients
+from .extraction.changing.interventions import Custom as Custom
+from .extraction.changing.interventions import DisableAttention as DisableAttention
+from .extraction.changing.interventions import DisableHead as DisableHead
+from .extraction.changing.interventions import Erase as Erase
+from .extraction.changing.interventions import Intervention as Intervention
+from .extraction.changing.interventions import OwnAttention as OwnAttention
+from .extraction.changing.interventions import SkipBlock as SkipBlock
+from .extraction.changing.interventions import intervene as intervene
+from .extraction.changing.sites import Site as Site
+from .extraction.reading.attention_maps import AttentionCollector as AttentionCollector
+from .extraction.reading.collectors import Collector as Collector
 from .measurements.chart_views import Cells as Cells
 from .measurements.chart_views import Lines as Lines
 from .measurements.chart_views import Maps as Maps
 from .measurements.context import ModelContext as ModelContext
 from .measurements.context import PairContext as PairContext
 from .measurements.context import TaskContext as TaskContext
-from .measurements.measurement import Found as Found
+from .measurements.measurement import Measured as Measured
 from .measurements.measurement import Measurement as Measurement
 from .measurements.measurement import NoOptions as NoOptions
 from .measurements.measurement import Request as Request
@@ -77,7 +77,7 @@ from .training.families import probe_family as probe_family
 from .training.family import ProbeFamily as ProbeFamily
 from .training.family import shared_input as shared_input
 from .training.family import shared_input_gradient as shared_input_gradient
-from .training.fit import Draw as Draw
+from .training.fit import FitSeed as FitSeed
 from .training.layer_probe import LayerProbe as LayerProbe
 
 __version__: str

@@ -49,10 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from probes.cli.main import main as run
 
         return run(given[1:])
-    return exit_status(_main, given)
+    return exit_status(_run_command, given)
 
 
-def _main(arguments: list[str]) -> int:
+def _run_command(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print("usage: probes COMMAND [arguments]; COMMAND --help lists the arguments\n")
         print(f"  {'run':<16} Probe a model; in a checkout also python run_probes.py.")

@@ -39,7 +39,7 @@ def agreement(sentence: Sentence) -> Iterator[Example | Excluded]:
             type=s.words[subject],
             hide=verb,
             cue=subject,
-            groups=group_of(s, subject, verb),
+            groups=attractor_group(s, subject, verb),
             reference=number_of(s.feats[subject]),
         )
 
@@ -71,7 +71,7 @@ def predicate_forms(sentence: Sentence, predicate: int) -> list[int]:
     ]
 
 
-def group_of(sentence: Sentence, subject: int, verb: int) -> tuple[str, ...]:
+def attractor_group(sentence: Sentence, subject: int, verb: int) -> tuple[str, ...]:
     """The breakdown by attractors (Linzen et al. 2016, section 2).
 
     An attractor is a noun between subject and verb that differs from the subject in number. Nouns

@@ -79,7 +79,7 @@ def views_of(name: str) -> tuple[str, ...]:
     return ("own",) if changed or get_task(name).window > 1 else ("plain",)
 
 
-def group_of(name: str) -> Group:
+def group_of_task(name: str) -> Group:
     """Group of a task; "other" for a column of the user's data, or if not loaded."""
     name = plain_name(name)
     if name in tasks:

@@ -48,7 +48,7 @@ def coreference(window: Sentence) -> Iterator[Example | Excluded]:
             if not beside:
                 yield Excluded("no mention of another entity of the same form beside the first")
                 continue
-            other = min(beside, key=lambda m: unlike(m, earlier))
+            other = min(beside, key=lambda m: mention_difference(m, earlier))
             others.remove(other)
             yield pair("same", earlier, later, window)
             yield pair("other", other, later, window)
@@ -64,7 +64,7 @@ def form_of(mention: Mention, window: Sentence) -> str:
     return FORMS.get(window.upos[head_of(mention.span, window.heads)], "common noun or other")
 
 
-def unlike(one: Mention, other: Mention) -> tuple[int, int]:
+def mention_difference(one: Mention, other: Mention) -> tuple[int, int]:
     """Difference of two mentions in length, then the distance between their starts."""
     (start, end), (first, last) = one.span, other.span
     return abs((end - start) - (last - first)), abs(start - first)

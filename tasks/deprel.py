@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from probes.data.sentence import ROOT, Sentence
-from probes.tasks.srl import distance
+from probes.tasks.srl import distance_group
 from probes.tasks.task import Example, task
 
 
@@ -25,5 +25,5 @@ def deprel(sentence: Sentence) -> Iterator[Example]:
             word, other = (i, i + 1), (head, head + 1)
             # With both forms as type, train would lack the types of most test pairs.
             form = sentence.words[i]
-            groups = distance(word, other)
+            groups = distance_group(word, other)
             yield Example(sentence.deprels[i], word, other, type=form, groups=groups)

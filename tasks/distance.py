@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 
 from probes.data.sentence import ROOT, Sentence
-from probes.tasks.srl import distance as words_between
+from probes.tasks.srl import distance_group as words_between
 from probes.tasks.task import Example, task
 
 
@@ -15,7 +15,7 @@ from probes.tasks.task import Example, task
 def distance(sentence: Sentence) -> Iterator[Example]:
     """The number of edges between two words of a sentence in the dependency tree."""
     words = sentence.words
-    for i, j in pairs(words):
+    for i, j in word_pairs(words):
         one, other = path_up(sentence.heads, i), path_up(sentence.heads, j)
         edges = float(len(set(one) ^ set(other)))
         first, second = (i, i + 1), (j, j + 1)
@@ -24,7 +24,7 @@ def distance(sentence: Sentence) -> Iterator[Example]:
         yield Example(edges, first, second, type=form, groups=groups)
 
 
-def pairs(words: Sequence[str]) -> list[tuple[int, int]]:
+def word_pairs(words: Sequence[str]) -> list[tuple[int, int]]:
     """Draw one random partner for every word, seeded by the text: at most n pairs, not n²."""
     draw = random.Random(" ".join(words))
     others = [(i, draw.randrange(len(words) - 1)) for i in range(len(words)) if len(words) > 1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from probes.data.sentence import Sentence
-from probes.tasks.srl import distance
+from probes.tasks.srl import distance_group
 from probes.tasks.task import Example, Excluded, task
 
 OF_ADVERBIALS = Excluded("rated as location, manner, purpose or time instead")
@@ -31,5 +31,5 @@ def proto_roles(sentence: Sentence) -> Iterator[Example | Excluded]:
             predicate, argument = ((word, word + 1) for word in rating.words)
             # With both forms as type, train would lack the types of most test pairs.
             form = sentence.words[argument[0]]
-            groups = distance(predicate, argument)
+            groups = distance_group(predicate, argument)
             yield Example(rating.holding, predicate, argument, type=form, groups=groups)

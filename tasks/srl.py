@@ -32,11 +32,11 @@ def srl(sentence: Sentence) -> Iterator[Example]:
                     frame.predicate,
                     span,
                     type=f"{lemma} {first}",
-                    groups=(*groups(label), *distance(frame.predicate, span)),
+                    groups=(*groups(label), *distance_group(frame.predicate, span)),
                 )
 
 
-def distance(predicate: Span, argument: Span) -> tuple[str, ...]:
+def distance_group(predicate: Span, argument: Span) -> tuple[str, ...]:
     """Group by number of words between the two (bins of He et al. 2017); empty on overlap."""
     words = max(predicate[0] - argument[1], argument[0] - predicate[1])
     bins = (name for most, name in DISTANCES if words <= most)

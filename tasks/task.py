@@ -114,7 +114,7 @@ class Task:
         position: where the vector of a text is read; None for tasks of other shapes.
         from_train: computes what the rule must know of the training sentences, such as frequencies.
         site: the part of block b whose output stands for layer b, see
-            `probes.extraction.collectors.WordVectors`; None for the layer itself.
+            `probes.extraction.reading.collectors.WordVectors`; None for the layer itself.
         group: linguistic level of the task.
     """
 

@@ -243,7 +243,7 @@ def draws(monkeypatch, tmp_path, capsys):
     def draws(*arguments):
         given = []
         monkeypatch.setattr(
-            "probes.tables.figures.save", lambda chart, path, look: given.append(chart)
+            "probes.tables.figures.save", lambda chart, path, style: given.append(chart)
         )
         status = main(["figure", *map(str, arguments), "-o", str(tmp_path / "x.pdf")])
         return status, (given or [None])[0], " ".join(capsys.readouterr().err.split())

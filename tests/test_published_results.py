@@ -8,9 +8,9 @@ import pytest
 
 from probes.boards.claims.claim_reports import make_reports
 from probes.boards.leaderboard_csv import COLUMNS, tidy
-from probes.measurements.joined_results import find_results
+from probes.frames.joined_results import find_results
 from probes.measurements.plugin_keys import is_current
-from probes.measurements.resampled import resampled
+from probes.probing.resampled_scores import resampled_scores
 from probes.statistics import significance
 from probes.statistics.replicates import p_values_of
 
@@ -56,9 +56,11 @@ def test_whether_layer_4_may_be_the_best_in_pos_no_longer_hangs_on_the_seed(foun
         if (path.parts[-3][:6], path.parts[-2]) == ("all-Mi", "ewt")
         and (result.task.name, result.probe.family) == ("pos", "linear")
     )
-    replicates = resampled(given[1], given[0], range(7))
+    replicates = resampled_scores(given[1], given[0], range(7))
     pairs = significance.all_pairs(7)
-    p_values = significance.p_best(replicates.scores, pairs, p_values_of([replicates], pairs))
+    p_values = significance.least_p_of_better(
+        replicates.scores, pairs, p_values_of([replicates], pairs)
+    )
     assert {layer for layer, p in enumerate(p_values) if p >= 0.05} == {2, 3}
     assert p_values[4] == pytest.approx(0.0415, abs=0.0033)
     assert not significance.borderline(p_values[4])

@@ -37,9 +37,9 @@ SHOWN = (
 
 def check(family: str) -> str:
     """The complaint about a copy without the family; empty if everything works."""
-    from probes.measurements.catalogue import families
+    from probes.measurements.catalogue import measurement_families
 
-    registered = families()[f"probes.families.{family}"]
+    registered = measurement_families()[f"probes.families.{family}"]
     names = [*registered.measurements, *registered.evidence, *registered.commands]
     names += registered.figures
     with TemporaryDirectory() as folder:

@@ -39,10 +39,10 @@ def extent(request):
 )
 def of_probes(context: TaskContext):
     """Share of test examples on which probes from two seeds agree."""
-    from probes import Draw  # imports torch, so only here
+    from probes import FitSeed  # imports torch, so only here
 
     reported = context.predicted(context.layers)  # (layers, examples)
-    fits = context.fits(context.layers, [Draw(seed=context.options.seed)])
+    fits = context.fits(context.layers, [FitSeed(seed=context.options.seed)])
     other = fits.predicted["test"][:, 0]  # (layers, fits, examples)
     for layer, one, two in zip(context.layers, reported, other, strict=True):
         yield Row("agreement", (one == two).mean(), layer, n=len(one))

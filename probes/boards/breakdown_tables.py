@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from probes.measurements import shown
+from probes.frames import measurement_tables
 from probes.measurements.measurement import probe_measurements
 from probes.measurements.table_cells import (
     group_cell,
@@ -33,7 +33,7 @@ def group_table(result: Result) -> Table | None:
         for layer in result.layers
     )
     return Table(
-        _title(result, f"{group_metric_title(result)}, by group"),
+        _breakdown_title(result, f"{group_metric_title(result)}, by group"),
         ("layer", *(f"{name}\nn = {n:,}" for name, n in groups.items())),
         tuple(rows),
         notes=(f"★ best layer on dev, if above the floor · {interval_note([result])}",),
@@ -72,7 +72,7 @@ def label_table(result: Result, most: int | None = MOST_LABELS) -> Table | None:
         for name in chosen
     ]
     return Table(
-        _title(result, "F1 by label and layer"),
+        _breakdown_title(result, "F1 by label and layer"),
         ("label", "n", "P", "R", *(starred(result, layer) for layer in result.layers)),
         tuple(rows),
         notes=(
@@ -83,7 +83,7 @@ def label_table(result: Result, most: int | None = MOST_LABELS) -> Table | None:
     )
 
 
-def _title(result: Result, what: str) -> str:
+def _breakdown_title(result: Result, what: str) -> str:
     parts = (subject_title(result), task_head(result), f"{result.probe.family} probe", what)
     return " · ".join(parts)
 
@@ -98,11 +98,11 @@ def evidence_tables(results: Sequence[Result]) -> dict[str, list[Table]]:
     for each in probe_measurements():
         having = [result for result in results if result.found(each.name) is not None]
         if having:
-            tables[each.name] = list(shown.tables_of(each, having))
+            tables[each.name] = list(measurement_tables.measurement_tables(each, having))
     return tables
 
 
-def tables_of(results: Iterable[Result], name: str) -> Iterator[tuple[str, Sequence[Table]]]:
+def tables_by_unit(results: Iterable[Result], name: str) -> Iterator[tuple[str, Sequence[Table]]]:
     """Tables of one measurement, by model, corpus and probe family, which are the title."""
 
     def unit(result: Result) -> tuple[str, str]:

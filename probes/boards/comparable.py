@@ -2,9 +2,9 @@
 
 Two scores can be compared if the same question was put to the same text and was answered by the
 same probe; then what differs between them is the model. Every purpose below is a list of columns
-of the frame (`probes.measurements.header_columns`). Boards, charts and claims group records by
+of the frame (`probes.frames.header_columns`). Boards, charts and claims group records by
 them. Whether two records are of the same measurement is a narrower question: keys answer it, see
-`probes.measurements.frame.IDENTITY`.
+`probes.frames.frame.IDENTITY`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from glob import escape
 from pathlib import Path
 from typing import TypeVar
 
-from probes.extraction.model_names import is_twin_name
-from probes.measurements.header_columns import values
-from probes.measurements.record_validation import validated
+from probes.extraction.models.model_names import is_twin_name
+from probes.frames.header_columns import values
+from probes.frames.record_validation import validated
 from probes.records.header import ModelRecord
 from probes.records.record import Record, short_digest
 from probes.records.record_files import read_record, read_records
@@ -91,7 +91,7 @@ NAMES = {
 """Columns that reasons call by another name."""
 
 
-def named(column: str) -> str:
+def column_name(column: str) -> str:
     """The name of a column in a reason."""
     return NAMES.get(column, column.replace("_", " "))
 
@@ -124,14 +124,14 @@ def differing(one: Record, other: Record, columns: Sequence[str]) -> list[str]:
 def why_apart(one: Record, other: Record, columns: Sequence[str]) -> str:
     """The columns in which a record differs from another, as text: ``view cut, not plain``."""
     different = differing(one, other, columns)
-    texts = [[text(x) for x in values(record, different)] for record in (one, other)]
+    texts = [[printed_value(x) for x in values(record, different)] for record in (one, other)]
     return "; ".join(
-        f"{named(column)} {own}, not {others}"
+        f"{column_name(column)} {own}, not {others}"
         for column, own, others in zip(different, *texts, strict=True)
     )
 
 
-def text(value: Hashable) -> str:
+def printed_value(value: Hashable) -> str:
     """A value in a reason; digests are shortened."""
     if value in (None, ""):
         return "none"

@@ -17,13 +17,13 @@ import numpy as np
 
 from probes.boards.comparable import SAME_FLOOR, K, sifted, twins_beside, twins_of
 from probes.common.arrays import Floats
-from probes.measurements.joined_results import joined
+from probes.frames.joined_results import results_with_evidence
 from probes.measurements.plugin_keys import is_current
-from probes.measurements.resampled import resampled, rule_replicates
+from probes.probing.resampled_scores import resampled_scores, rule_replicates
 from probes.records.record_files import if_readable
 from probes.records.result import FloorTest, Result
 from probes.statistics.bootstrap import RESAMPLES
-from probes.statistics.replicates import Replicates, drawn
+from probes.statistics.replicates import Replicates, replicate_blocks
 from probes.statistics.significance import Errors, above_all
 
 
@@ -45,7 +45,7 @@ def with_floor(result: Result, among: Iterable[Result] = ()) -> Result:
         return result
     best = _best_layers(_twins(result, among), result)
     given = _with_twins(result, best)
-    test = if_readable(lambda: _tested(given, best)) if given.floor else None
+    test = if_readable(lambda: _floor_test(given, best)) if given.floor else None
     return given.model_copy(update={"floor_test": test})
 
 
@@ -68,7 +68,7 @@ def resampled_floor(result: Result, among: Iterable[Result] = ()) -> tuple[float
         return None
     name, score = floor
     if name == "layer 0":
-        found = resampled(result, result.path, [0])
+        found = resampled_scores(result, result.path, [0])
     else:
         found = _resampled_baselines(result, result.path, twins).get(name)
     return score, np.full(RESAMPLES, score) if found is None else found.resampled[0]
@@ -94,7 +94,9 @@ def _twins(result: Result, among: Iterable[Result]) -> list[Result]:
         return []
     found = _fitting(result, dict(enumerate(among)))
     if not found and result.path is not None:
-        found = _fitting(result, joined(twins_beside(result, result.path, same_unit=True)))
+        found = _fitting(
+            result, results_with_evidence(twins_beside(result, result.path, same_unit=True))
+        )
     return found
 
 
@@ -103,9 +105,9 @@ def _fitting(result: Result, among: Mapping[K, Result]) -> list[Result]:
     return [twin for twin in fitting.values() if is_current(twin) or not is_current(result)]
 
 
-def _tested(result: Result, twins: Mapping[str, TwinLayer]) -> FloorTest | None:
+def _floor_test(result: Result, twins: Mapping[str, TwinLayer]) -> FloorTest | None:
     """None if predictions are missing, or cover too few documents or sentences."""
-    if result.path is None or not (own := resampled(result, result.path, result.layers)):
+    if result.path is None or not (own := resampled_scores(result, result.path, result.layers)):
         return None
     known = _resampled_baselines(result, result.path, twins)
     if own.sd is None:
@@ -118,7 +120,9 @@ def _tested(result: Result, twins: Mapping[str, TwinLayer]) -> FloorTest | None:
     floors = [place for place in range(len(own.layers), len(scores)) if not np.isnan(scores[place])]
     if result.layers[0] == 0 and not np.isnan(scores[0]):
         floors.append(0)
-    above = above_all(scores, lambda: _drawn(every, fixed), range(len(own.layers)), floors)
+    above = above_all(
+        scores, lambda: _blocks_with_fixed(every, fixed), range(len(own.layers)), floors
+    )
     return FloorTest(
         frozenset(layer for layer, is_above in zip(result.layers, above, strict=True) if is_above),
         own.sd is not None and all(known[x].sd is not None for x in twins if x in known),
@@ -133,14 +137,14 @@ def _resampled_baselines(
     known = rule_replicates(result, path)
     for name, (twin, layer) in twins.items():
         same = twin.examples.test_digest == result.examples.test_digest
-        if same and twin.path and (its := resampled(twin, twin.path, [layer])):
+        if same and twin.path and (its := resampled_scores(twin, twin.path, [layer])):
             known[name] = its
     return known
 
 
-def _drawn(every: list[Replicates], fixed: Floats) -> Iterator[tuple[Floats, Errors]]:
+def _blocks_with_fixed(every: list[Replicates], fixed: Floats) -> Iterator[tuple[Floats, Errors]]:
     """Blocks of resamples, with numbers that are the same in all of them."""
-    for values, errors in drawn(every):
+    for values, errors in replicate_blocks(every):
         shape = len(fixed), values.shape[1]
         nothing = np.zeros((len(fixed), errors.influence.shape[1]))
         yield (

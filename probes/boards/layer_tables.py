@@ -78,7 +78,7 @@ def with_stored(stored: Mapping[Path, Result], results: Sequence[Result]) -> lis
         earlier = (x for x in evidence.get(result.key, ()) if x.measurement not in result.evidence)
         whole = result.with_evidence(*filter(is_current, earlier))
         table[result.task.name, result.probe.family] = whole
-    return _ordered(table.values())
+    return _sorted_results(table.values())
 
 
 def model_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
@@ -96,11 +96,11 @@ def model_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
     shown_beside = {path for of_model in twins for path in of_model}
     for group in groups:
         if not group.keys() <= shown_beside:
-            floored = [with_floor(x, current.values()) for x in _ordered(group.values())]
+            floored = [with_floor(x, current.values()) for x in _sorted_results(group.values())]
             yield from score_tables(floored)
 
 
-def _ordered(results: Iterable[Result]) -> list[Result]:
+def _sorted_results(results: Iterable[Result]) -> list[Result]:
     return sorted(results, key=lambda r: (r.probe.family, table_order(r.task.name), r.older))
 
 
@@ -132,7 +132,7 @@ def layer_rows(results: Sequence[Result]) -> list[TableRow]:
     """Test scores: a row per layer with its number and a cell per result."""
     points = [_points(result) for result in results]
     most = max((x for by_layer in points for x in by_layer.values()), default=0.0)
-    columns = [_scores(result, most) for result in results]
+    columns = [_score_cells(result, most) for result in results]
     return [
         # A layer that was not probed has an empty place.
         TableRow.of(str(layer), *(cells.get(layer, Cell(NOTHING)) for cells in columns))
@@ -147,7 +147,7 @@ def _points(result: Result) -> dict[int, float]:
     return {layer: max(0.0, value - floor) for layer, value in known.items()}
 
 
-def _scores(result: Result, most: float) -> dict[int, Cell]:
+def _score_cells(result: Result, most: float) -> dict[int, Cell]:
     """The scores of a result by layer, coloured by points above the floor, up to `most`."""
     points, metric = _points(result), result.task.metric
     places = {layer: x / most if most else 0.0 for layer, x in points.items()}

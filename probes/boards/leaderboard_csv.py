@@ -17,16 +17,16 @@ import pandas as pd
 
 from probes.common.files import published
 from probes.common.locks import SUFFIX, locked
-from probes.measurements.catalogue import family_modules
-from probes.measurements.frame import (
+from probes.frames.frame import (
     VERSION,
     RecordFrame,
-    axes_of,
+    axes_by_text,
     frame_of,
     is_sealed,
     load,
     numbered,
 )
+from probes.measurements.catalogue import family_modules
 from probes.measurements.measurement import EVIDENCE
 from probes.records.record import Record
 from probes.records.record_files import file_state, read_record, record_paths
@@ -71,18 +71,18 @@ LONG_COLUMNS = (
 def tidy(results: Iterable[Result]) -> pd.DataFrame:
     """One row per result and layer, with the columns `COLUMNS`."""
     lines = _leaderboard_of(results)
-    plain = pd.DataFrame({name: _values(lines[name]) for name in COLUMNS})
+    plain = pd.DataFrame({name: _plain_values(lines[name]) for name in COLUMNS})
     return plain.astype(dict.fromkeys(INTEGERS, "Int64"))
 
 
 def write_tidy(path: Path, results: Iterable[Result]) -> None:
     """Write these results as a file like `leaderboard.csv`."""
-    _write(path, _leaderboard_of(results).sort_values([*ORDER], kind="stable"))
+    _write_csv(path, _leaderboard_of(results).sort_values([*ORDER], kind="stable"))
 
 
 def _leaderboard_of(results: Iterable[Result]) -> pd.DataFrame:
     records = [record for result in results for record in (result, *result.evidence.values())]
-    return leaderboard(frame_of(numbered(records)))
+    return leaderboard_lines(frame_of(numbered(records)))
 
 
 def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record) -> Path:
@@ -103,7 +103,7 @@ def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record
                 return path
         every = load(output, read=read, write=True)
         frame = every.only(~every.headers["older"])
-        _write(path, leaderboard(frame).sort_values([*ORDER], kind="stable"))
+        _write_csv(path, leaderboard_lines(frame).sort_values([*ORDER], kind="stable"))
         for name, columns, table in (
             ("measurements.csv", LONG_COLUMNS, other_measurements(frame)),
             *(
@@ -112,7 +112,7 @@ def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record
             ),
         ):
             if len(table) or (output / name).exists():
-                _write(output / name, table[[*columns]])
+                _write_csv(output / name, table[[*columns]])
         # What was left out is said again next time; plug-ins may not be loaded then.
         if len(frame.headers) == len(paths) and not frame.headers["plug_ins"].any():
             with published(state) as temporary:
@@ -131,7 +131,7 @@ def _state(output: Path, paths: Iterable[Path]) -> str:
     return hashlib.sha256(repr((VERSION, files)).encode(errors="surrogateescape")).hexdigest()
 
 
-def leaderboard(frame: RecordFrame) -> pd.DataFrame:
+def leaderboard_lines(frame: RecordFrame) -> pd.DataFrame:
     """One line per record of scores and layer, with the columns `COLUMNS`."""
     of_scores = frame.headers["measurement"] == SCORES
     rows = frame.long(of_scores, ["task_metric"])
@@ -163,7 +163,7 @@ def _scores_by_layer(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _scores_of_rule(rows: pd.DataFrame, rule: str) -> pd.Series:
     """Score of a rule without vectors, by path: a baseline of the task, or a reference."""
-    places = axes_of(rows)
+    places = axes_by_text(rows)
     scored = rows[rows["metric"] == rows["task_metric"]]
     found = []
     for axis in ("reference", "baseline"):
@@ -197,12 +197,12 @@ def other_measurements(frame: RecordFrame) -> pd.DataFrame:
     """One line per number of what has no columns in `leaderboard.csv`."""
     others = ~frame.headers["measurement"].isin((SCORES, *EVIDENCE))
     rows = frame.long(others, [name for name in LONG_COLUMNS if name in frame.headers])
-    places = axes_of(rows)
+    places = axes_by_text(rows)
     texts = {text: " ".join(f"{x}={y}" for x, y in given.items()) for text, given in places.items()}
     return rows.assign(axes=rows["axes"].map(texts))
 
 
-def _write(path: Path, table: pd.DataFrame) -> None:
+def _write_csv(path: Path, table: pd.DataFrame) -> None:
     lines = zip(*(_texts(table[name]) for name in table), strict=True)
     with published(path) as temporary:
         text = csv_line(table) + "".join(f"{','.join(line)}\n" for line in lines)
@@ -212,12 +212,12 @@ def _write(path: Path, table: pd.DataFrame) -> None:
 def _texts(column: pd.Series) -> list[str]:
     """Cells of a CSV file. Equal values are written once, since that is most of the time."""
     if column.dtype == object:  # 1 and True are equal, and different texts
-        return [*map(csv_cell, _values(column))]
+        return [*map(csv_cell, _plain_values(column))]
     codes, distinct = pd.factorize(column)
-    texts = [*map(csv_cell, _values(pd.Series(distinct))), ""]
+    texts = [*map(csv_cell, _plain_values(pd.Series(distinct))), ""]
     return [texts[code] for code in codes]
 
 
-def _values(column: pd.Series) -> list[Any]:
+def _plain_values(column: pd.Series) -> list[Any]:
     """Plain values; None for missing ones."""
     return column.astype(object).where(column.notna(), None).tolist()

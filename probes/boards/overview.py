@@ -16,7 +16,7 @@ from probes.statistics.metrics import is_percent, label_of, shown
 from probes.statistics.significance import ALPHA
 
 
-def p_best(result: Result) -> dict[int, float | None] | None:
+def p_best_of_result(result: Result) -> dict[int, float | None] | None:
     """Least p-value of a difference from a layer that scores higher on test, by layer.
 
     None without training variance.
@@ -35,7 +35,7 @@ def confidence_set(result: Result) -> set[int] | None:
     tested: without training variance, since scores alone cannot tell layers apart, or with too few
     test documents or sentences.
     """
-    found = p_best(result)
+    found = p_best_of_result(result)
     if found is None or all(p is None for p in found.values()):
         return None
     return {layer for layer in result.extent if (found.get(layer) or 0.0) >= ALPHA}
@@ -57,7 +57,7 @@ class LayerLine(NamedTuple):
 
 def layer_lines(result: Result) -> list[LayerLine]:
     """The layers of a result that was compared with its floor, ascending."""
-    tests, best = p_best(result) or {}, result.best_number
+    tests, best = p_best_of_result(result) or {}, result.best_number
     return [
         LayerLine(
             layer,
@@ -93,7 +93,7 @@ def finding(result: Result) -> str:
     best, n_layers = result.best_number, result.model.n_layers
     if best is None:
         return "has no best layer: no score on dev is defined."
-    score = _score(result, best)
+    score = _score_text(result, best)
     if result.is_floored(best):
         return (
             f"is not significantly above {_floor(result)}: {score} at layer {best} of {n_layers}, "
@@ -116,7 +116,7 @@ def finding(result: Result) -> str:
     return f"is decoded best at {layers}, {_margin(result, best)}."
 
 
-def _score(result: Result, layer: int) -> str:
+def _score_text(result: Result, layer: int) -> str:
     metric = result.task.metric
     interval = result.interval(layer)
     said = f"{label_of(metric)} {shown(result.score(layer), metric)}"

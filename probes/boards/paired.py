@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from probes.boards.comparable import SAME_PAIR, differing, named
+from probes.boards.comparable import SAME_PAIR, column_name, differing
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
-from probes.measurements.resampled import resampled
 from probes.measurements.table_cells import n_of, p_cell, score_cell, task_head
+from probes.probing.resampled_scores import resampled_scores
 from probes.records.record import limit_mark, model_title
 from probes.records.record_files import if_readable
 from probes.records.result import Result
@@ -126,7 +126,7 @@ def layer_scores(result: Result, path: Path, layers: Sequence[int]) -> list[Laye
     Raises:
         UserError: the arrays beside it cannot be read, or are those of other scores.
     """
-    found = resampled(result, path, layers)
+    found = resampled_scores(result, path, layers)
     if found is None:
         return [LayerScore(result, layer) for layer in layers]
     return [LayerScore(result, layer, found.row(i)) for i, layer in enumerate(layers)]
@@ -152,7 +152,7 @@ def paired_differences(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> l
         for both, (one, other) in zip(paired, pairs, strict=True)
     ]
     chosen = [pair for pair, is_tested in zip(pairs, tested, strict=True) if is_tested]
-    p_values = _p_values(scores, chosen)
+    p_values = _p_values_of_pairs(scores, chosen)
     differences = []
     for (one, other), both, is_tested in zip(pairs, paired, tested, strict=True):
         p = p_values[one, other] if is_tested else np.nan
@@ -169,7 +169,7 @@ def paired_differences(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> l
     return differences
 
 
-def _p_values(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> dict[Pair, float]:
+def _p_values_of_pairs(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> dict[Pair, float]:
     """p-values of pairs of scores, corrected over pairs on the same examples, with twins or not."""
     found: dict[Pair, float] = {}
     families = defaultdict(list)
@@ -271,7 +271,7 @@ def _comparable(
             apart[model_title(result)] = "predictions not readable"
             continue
         first = scores[0].result if scores else result
-        different = [f"another {named(x)}" for x in differing(result, first, SAME_PAIR)]
+        different = [f"another {column_name(x)}" for x in differing(result, first, SAME_PAIR)]
         if first.examples.test_digest != result.examples.test_digest:
             different.append("other test examples")
         if different:

@@ -50,7 +50,7 @@ def places(scores: Sequence[float] | Floats, p_values: Sequence[float | None]) -
     return [RankRange(first, last, i in unclear) for i, (first, last) in enumerate(ranges)]
 
 
-def ranked(ranking: Ranking) -> pd.DataFrame:
+def ranking_frame(ranking: Ranking) -> pd.DataFrame:
     """A ranking as a frame: a line for each candidate, by task and score; those apart come last.
 
     Random twins, and scores that are not significantly above their floor, have no place. Beside
@@ -77,24 +77,28 @@ def ranked(ranking: Ranking) -> pd.DataFrame:
             for c in ordered
             if c.ranked
         ]
-        own, untested = _tested(scored)
+        own, untested = _rank_ranges(scored)
         complete = [(c, score) for c, score in scored if not lacks[c.name]]
-        overall = own if len(complete) == len(scored) else _tested(complete)[0]
+        overall = own if len(complete) == len(scored) else _rank_ranges(complete)[0]
         for i, c in enumerate(ordered):
-            line = _line(ranking, c, own.get(c.name)) | {"above": min(i, len(scored))}
+            line = _candidate_line(ranking, c, own.get(c.name)) | {"above": min(i, len(scored))}
             line |= {"overall": overall.get(c.name), "lacks": lacks.get(c.name)}
             lines.append(line | {"untested": untested})
     nowhere = dict.fromkeys(("above", "overall", "lacks", "untested"))
-    lines += [_line(ranking, c, None) | nowhere | {"apart": why} for c, why in ranking.apart]
+    lines += [
+        _candidate_line(ranking, c, None) | nowhere | {"apart": why} for c, why in ranking.apart
+    ]
     frame = pd.DataFrame(lines, dtype=object)
     frame = frame.where(frame.notna(), None)
     ranks = frame["overall"].map(lambda x: None if x is None else (x.first + x.last) / 2)
     return frame.assign(mean=ranks.astype(float).groupby(frame["model"]).transform("mean"))
 
 
-def _line(ranking: Ranking, candidate: Candidate, place: RankRange | None) -> dict[str, Any]:
+def _candidate_line(
+    ranking: Ranking, candidate: Candidate, place: RankRange | None
+) -> dict[str, Any]:
     result = candidate.result
-    low, high = interval_of(candidate) or (None, None)
+    low, high = interval_of_candidate(candidate) or (None, None)
     return {
         "corpus": ranking.corpus,
         "probe": ranking.probe,
@@ -120,7 +124,9 @@ def _line(ranking: Ranking, candidate: Candidate, place: RankRange | None) -> di
     }
 
 
-def _tested(scored: Sequence[tuple[Candidate, LayerScore]]) -> tuple[dict[str, RankRange], bool]:
+def _rank_ranges(
+    scored: Sequence[tuple[Candidate, LayerScore]],
+) -> tuple[dict[str, RankRange], bool]:
     """The places by name, and whether some two could not be tested.
 
     Two without a test count as different if their intervals do not overlap.
@@ -137,11 +143,11 @@ def _tested(scored: Sequence[tuple[Candidate, LayerScore]]) -> tuple[dict[str, R
 
 def _overlap(one: Candidate, other: Candidate) -> bool:
     """Whether the intervals of two scores overlap; they may if one is not known."""
-    found, others = interval_of(one), interval_of(other)
+    found, others = interval_of_candidate(one), interval_of_candidate(other)
     return not (found and others) or (found[0] <= others[1] and others[0] <= found[1])
 
 
-def interval_of(candidate: Candidate) -> Interval:
+def interval_of_candidate(candidate: Candidate) -> Interval:
     """95 % interval of a candidate's score."""
     return candidate.result.interval(candidate.result.best_layer)
 
@@ -171,10 +177,10 @@ def ranking_tables(ranking: Ranking, frame: pd.DataFrame) -> Iterator[Table]:
     """A table per task, the last with the notes; the overall ranks; and what is listed apart.
 
     Args:
-        frame: as of `ranked`.
+        frame: as of `ranking_frame`.
     """
     together = frame[frame["apart"] == ""]
-    tables = [_of_task(ranking, lines) for _, lines in together.groupby("task", sort=False)]
+    tables = [_task_table(ranking, lines) for _, lines in together.groupby("task", sort=False)]
     yield from (*tables[:-1], replace(tables[-1], notes=rules(frame)))
     if len(tables) > 1:
         yield _of_all(ranking, frame)
@@ -185,9 +191,11 @@ def ranking_tables(ranking: Ranking, frame: pd.DataFrame) -> Iterator[Table]:
 def table_apart(ranking: Ranking) -> Table:
     """The candidates that cannot be compared with the others, and why."""
     rows = [
-        TableRow.of(c.result.task.name, c.name, _layer(c), _score(c), ", ".join(c.flags), why)
+        TableRow.of(
+            c.result.task.name, c.name, _layer_cell(c), _headline_cell(c), ", ".join(c.flags), why
+        )
         for c, why in sorted(
-            ranking.apart, key=lambda x: (x[0].result.task.name, x[0].name, _layer(x[0]), x[1])
+            ranking.apart, key=lambda x: (x[0].result.task.name, x[0].name, _layer_cell(x[0]), x[1])
         )
     ]
     heads = ("task", "model", "layer", "score", "flags", "why it is not compared")
@@ -244,15 +252,15 @@ def table_of_all(ranking: Ranking, frame: pd.DataFrame) -> Table:
 
 
 def _score_in_place(line: Any, n_ranked: int) -> Cell:
-    """The score of a line of `ranked`, with its place and layer as a note."""
+    """The score of a line of `ranking_frame`, with its place and layer as a note."""
     candidate = line.candidate
     said = [f"rank {line.place}"] * bool(line.place and n_ranked > 1)
     said += ["not significantly above the floor"] * candidate.floored
-    note = ", ".join([*said, f"layer {_layer(candidate)}"])
-    return replace(_score(candidate), note=note, value=candidate.score)
+    note = ", ".join([*said, f"layer {_layer_cell(candidate)}"])
+    return replace(_headline_cell(candidate), note=note, value=candidate.score)
 
 
-def _of_task(ranking: Ranking, lines: pd.DataFrame) -> Table:
+def _task_table(ranking: Ranking, lines: pd.DataFrame) -> Table:
     candidates = ranking.tasks[lines["task"].iloc[0]]
     task = candidates[0].result.task
     about = f"{label_of(task.metric)}, n = {n_of(c.result for c in candidates)}"
@@ -260,8 +268,8 @@ def _of_task(ranking: Ranking, lines: pd.DataFrame) -> Table:
         TableRow.of(
             str(place or NOTHING),
             c.name,
-            _layer(c),
-            _score(c),
+            _layer_cell(c),
+            _headline_cell(c),
             size(c.result.model.parameters),
             ", ".join(c.flags),
             faint=place is None,
@@ -277,7 +285,7 @@ def _of_task(ranking: Ranking, lines: pd.DataFrame) -> Table:
     )
 
 
-def _models(frame: pd.DataFrame) -> list[Any]:
+def _model_lines(frame: pd.DataFrame) -> list[Any]:
     """The first lines of pretrained models: by mean rank, then those that lack a rank."""
     own = frame[frame["lacks"].notna()]
     return [*own.drop_duplicates("model").sort_values(["mean", "model"]).itertuples()]
@@ -286,7 +294,7 @@ def _models(frame: pd.DataFrame) -> list[Any]:
 def _of_all(ranking: Ranking, frame: pd.DataFrame) -> Table:
     found = frame[frame["overall"].notna()].groupby("model")["overall"].agg(list)
     rows, gaps = [], []
-    for line in _models(frame):
+    for line in _model_lines(frame):
         if line.lacks:
             gaps.append(f"{line.model} lacks a rank in {line.lacks}.")
         else:
@@ -297,17 +305,17 @@ def _of_all(ranking: Ranking, frame: pd.DataFrame) -> Table:
     return Table(title, heads, tuple(rows), left=2, notes=notes, repeated=2)
 
 
-def _layer(candidate: Candidate) -> str:
+def _layer_cell(candidate: Candidate) -> str:
     """The best layer, and how many there are."""
     result = candidate.result
     number = NOTHING if result.best_number is None else result.best_number
     return f"{number}/{result.model.n_layers}"
 
 
-def _score(candidate: Candidate) -> Cell:
+def _headline_cell(candidate: Candidate) -> Cell:
     """The score with half its interval."""
     metric, floored = candidate.result.task.metric, candidate.floored
-    return score_cell(candidate.score, interval_of(candidate), metric, floored=floored)
+    return score_cell(candidate.score, interval_of_candidate(candidate), metric, floored=floored)
 
 
 def size(parameters: int) -> str:
@@ -334,7 +342,7 @@ def csv_rows(ranking: Ranking, frame: pd.DataFrame) -> list[dict[str, Any]]:
         | {"corpus": ranking.corpus, "probe": ranking.probe, "encoders": ranking.kind, "task": task}
         | {"model": line.model, "rank": None if line.lacks else line.mean}
         | {"apart": f"lacks a rank in {line.lacks}" if line.lacks else None}
-        for line in _models(frame)
+        for line in _model_lines(frame)
     ]
     together: list[Any] = frame.loc[~apart, CSV_HEADS].to_dict("records")
     others: list[Any] = frame.loc[apart, CSV_HEADS].to_dict("records")

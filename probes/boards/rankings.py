@@ -12,12 +12,12 @@ from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, sifted
 from probes.boards.floors import with_floor
 from probes.data.registered import corpora
 from probes.data.splits import DROPPED
-from probes.measurements.header_columns import values
+from probes.frames.header_columns import values
 from probes.measurements.plugin_keys import as_loaded, has_current_numerics
 from probes.records.probe_spec import PROBES
 from probes.records.record import corpus_title
 from probes.records.result import Result
-from probes.tasks.builtin import group_of, table_order, version_of
+from probes.tasks.builtin import group_of_task, table_order, version_of
 from probes.tasks.task import Group
 
 KINDS = {False: "bidirectional", True: "causal"}
@@ -28,7 +28,7 @@ class Candidate:
     """One model's result on one task.
 
     Attributes:
-        name: what tables call the model; see `named`.
+        name: what tables call the model; see `named_candidates`.
         path: the result's JSON file.
         floored: whether it is not significantly above the floor, to which random twins among the
             results count.
@@ -88,7 +88,7 @@ class Ranking:
     apart: tuple[tuple[Candidate, str], ...]
 
 
-def named(
+def named_candidates(
     results: Mapping[Path, Result], place: Callable[[Path], object] = lambda path: None
 ) -> list[Candidate]:
     """The candidates, with names that say revision, pooling or precision where it is needed.
@@ -138,9 +138,9 @@ def by_task_group(ranking: Ranking) -> dict[str, Ranking]:
     """The ranking of each group of tasks that it has results of."""
     apart = defaultdict(list)
     for candidate, why in ranking.apart:
-        apart[group_of(candidate.result.task.name)].append((candidate, why))
+        apart[group_of_task(candidate.result.task.name)].append((candidate, why))
     groups = {
-        group: {task: each for task, each in ranking.tasks.items() if group_of(task) == group}
+        group: {task: each for task, each in ranking.tasks.items() if group_of_task(task) == group}
         for group in get_args(Group)
     }
     return {

@@ -25,8 +25,7 @@ from probes.common.errors import UserError, counted, listed
 from probes.common.files import read_toml
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
-from probes.extraction.model_names import RANDOM, RANDOM_NAME
-from probes.measurements.resampled import resampled
+from probes.extraction.models.model_names import RANDOM, RANDOM_NAME
 from probes.measurements.table_cells import (
     counted_head,
     metric_name,
@@ -34,6 +33,7 @@ from probes.measurements.table_cells import (
     resampled_units,
     score_cell,
 )
+from probes.probing.resampled_scores import resampled_scores
 from probes.records.record import corpus_title
 from probes.records.record_files import if_readable
 from probes.records.result import Result
@@ -42,9 +42,9 @@ from probes.statistics.replicates import Replicates
 from probes.statistics.seeds import (
     FEW_SEEDS,
     difference_over_seeds,
-    interval_of,
+    interval_over_seeds,
     mean_over_seeds,
-    p_values,
+    p_values_over_seeds,
     spread_of_deviations,
     variance_parts,
 )
@@ -132,7 +132,9 @@ class RecipeResult:
         Empty if predictions of a seed are missing, or test has too few documents or sentences.
         """
         layers, results = self.first.layers, self.seeds.values()
-        found = if_readable(lambda: [x.path and resampled(x, x.path, layers) for x in results])
+        found = if_readable(
+            lambda: [x.path and resampled_scores(x, x.path, layers) for x in results]
+        )
         known = [each for each in found or () if each]
         if len(known) < len(results):
             return {}
@@ -142,7 +144,7 @@ class RecipeResult:
     def score_cell(self, layer: int) -> Cell:
         """The mean score of a layer, with an interval over seeds and documents."""
         own = self.replicates.get(layer)
-        interval = interval_of(mean_over_seeds(own, self.key)) if own else None
+        interval = interval_over_seeds(mean_over_seeds(own, self.key)) if own else None
         best = layer == self.best_layer
         return score_cell(self.mean(layer), interval, self.first.task.metric, best=best)
 
@@ -252,7 +254,9 @@ def _members(models: Iterable[str], recipes: Globs | None) -> dict[str, tuple[st
 
 def recipe_tables(found: Sequence[RecipeResult]) -> Iterator[Table]:
     """For each recipe, corpus and probe family: scores by layer, and the sources of variance."""
-    for group in _groups(found, lambda x: (x.name, x.first.corpus.name, x.first.probe.family)):
+    for group in _recipe_groups(
+        found, lambda x: (x.name, x.first.corpus.name, x.first.probe.family)
+    ):
         first = group[0].first
         title = f"recipe {group[0].name} · {corpus_title(first)} · {first.probe.family} probe"
         layers = sorted({layer for each in group for layer in each.first.layers})
@@ -274,7 +278,7 @@ def recipe_tables(found: Sequence[RecipeResult]) -> Iterator[Table]:
             notes=(
                 "Means over seeds, ± half the width of a 95 % interval over seeds and test "
                 f"{resampled}. ★ best layer on dev, by the mean over seeds. {_NORMAL}",
-                *_notes(group),
+                *_recipe_notes(group),
             ),
         )
         if varying := [row for each in group for row in _varying(each)]:
@@ -309,12 +313,12 @@ def comparison_tables(found: Sequence[RecipeResult]) -> Iterator[Table]:
         UserError: no two recipes have a corpus, task and probe family in common.
     """
     nothing = True
-    for group in _groups(found, lambda x: (x.first.corpus.name, x.first.probe.family)):
-        rows, notes, first = list[TableRow](), [_TESTED, *_notes(group)], group[0].first
-        for every in _groups(group, lambda x: x.first.task.name):
+    for group in _recipe_groups(found, lambda x: (x.first.corpus.name, x.first.probe.family)):
+        rows, notes, first = list[TableRow](), [_TESTED, *_recipe_notes(group)], group[0].first
+        for every in _recipe_groups(group, lambda x: x.first.task.name):
             why = {x: _why_apart(x.first, every[0].first, SAME_PAIR) for x in every}
             fitting = [each for each in every if not why[each]]
-            rows += _compared(fitting) if len(fitting) > 1 else ()
+            rows += _comparison_rows(fitting) if len(fitting) > 1 else ()
             task = every[0].first.task.name
             notes += [f"Not compared: {x.name} on {task} ({why[x]})." for x in every if why[x]]
         if rows:
@@ -341,7 +345,7 @@ _TESTED = (
 )
 
 
-def _compared(recipes: Sequence[RecipeResult]) -> Iterator[TableRow]:
+def _comparison_rows(recipes: Sequence[RecipeResult]) -> Iterator[TableRow]:
     # All pairs are tested, as in comparisons of models, though only those with the first are shown.
     differences = {
         (one, other): difference_over_seeds(
@@ -353,7 +357,7 @@ def _compared(recipes: Sequence[RecipeResult]) -> Iterator[TableRow]:
         for one, other in combinations(recipes, 2)
         if one.best_layer in one.replicates and other.best_layer in other.replicates
     }
-    p = dict(zip(differences, p_values([*differences.values()]), strict=True))
+    p = dict(zip(differences, p_values_over_seeds([*differences.values()]), strict=True))
     first = recipes[0]
     for each in recipes:
         cells: tuple[str | Cell, ...] = "", ""
@@ -361,7 +365,7 @@ def _compared(recipes: Sequence[RecipeResult]) -> Iterator[TableRow]:
             before, after = first.mean(first.best_layer), each.mean(each.best_layer)
             value = None if before is None or after is None else after - before
             found = differences.get((first, each))
-            interval = interval_of(found) if found else None
+            interval = interval_over_seeds(found) if found else None
             cells = Difference(each.first.task.metric, value, interval, p.get((first, each))).cells
         yield TableRow.of(
             counted_head(each.first) if each is first else "",
@@ -374,7 +378,7 @@ def _compared(recipes: Sequence[RecipeResult]) -> Iterator[TableRow]:
         )
 
 
-def _groups(
+def _recipe_groups(
     found: Sequence[RecipeResult], key: Callable[[RecipeResult], Hashable]
 ) -> list[list[RecipeResult]]:
     """Results with equal keys, in the order of their first ones."""
@@ -384,7 +388,7 @@ def _groups(
     return list(groups.values())
 
 
-def _notes(found: Sequence[RecipeResult]) -> Iterator[str]:
+def _recipe_notes(found: Sequence[RecipeResult]) -> Iterator[str]:
     """Notes on what few seeds do not show, and on recipes without intervals."""
     n = min(len(each.seeds) for each in found)
     if n < FEW_SEEDS:

@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from probes.boards.compression import kept_gains
-from probes.boards.groups import Group
 from probes.boards.overview import layer_lines
 from probes.boards.recipes import recipe_and_seed
+from probes.boards.shown_together import Group
 from probes.common.errors import UserError
 from probes.measurements.measurement import LOCALISATION, get_measurement
 from probes.measurements.table_cells import metric_name
@@ -24,7 +24,7 @@ from probes.records.result import Result
 from probes.records.values import ends
 from probes.statistics.metrics import axis_of, is_percent, shown
 from probes.tables import charts
-from probes.tables.charts import Chart, Look
+from probes.tables.charts import Chart, Style
 
 
 class Drawn(NamedTuple):
@@ -38,7 +38,7 @@ LabelledResult = tuple[str, str, Result]
 """A model's label, what the task is called, and a result that was compared with its floor."""
 
 
-def scored(group: Group) -> list[LabelledResult]:
+def results_of_group(group: Group) -> list[LabelledResult]:
     """The results of a group beside their random twins, task by task."""
     return [
         (model, _in_two_lines(unit.first, unit.about), unit.floored[model])
@@ -60,7 +60,7 @@ def scores_frame(found: Iterable[LabelledResult]) -> pd.DataFrame:
     `borderline`, as the tests of layers say. Numbers are as in records.
     """
     return pd.DataFrame(
-        [row for model, task, result in found for row in _rows(model, task, result)],
+        [row for model, task, result in found for row in _score_rows(model, task, result)],
         columns=[*_COLUMNS, "best", "tied", "beaten", "floored", "borderline"],
     )
 
@@ -70,7 +70,7 @@ _COLUMNS = (
 )
 
 
-def _rows(model: str, task: str, result: Result) -> Iterable[dict[str, Any]]:
+def _score_rows(model: str, task: str, result: Result) -> Iterable[dict[str, Any]]:
     _, floor = result.floor or ("", np.nan)
     about = (model, result.model.name, result.model.random_seed is not None, task)
     for x in layer_lines(result):
@@ -100,7 +100,7 @@ _MARKS = (
 # Figures.
 
 
-def heat_map(scores: pd.DataFrame, look: Look, title: str = "") -> Chart:
+def score_matrix(scores: pd.DataFrame, style: Style, title: str = "") -> Chart:
     """Scores of layers and tasks, coloured by points above the floor, which is the lowest row."""
     found = _shown(scores).assign(
         panel=scores["model"],
@@ -123,7 +123,7 @@ def heat_map(scores: pd.DataFrame, look: Look, title: str = "") -> Chart:
     columns = ["panel", "model", "row", "column", "value", "text", "mark"]
     return charts.heat_map(
         pd.concat([lowest, found[columns]]),
-        look,
+        style,
         down="layer",
         across="",
         legend_title="points above the floor",
@@ -132,25 +132,25 @@ def heat_map(scores: pd.DataFrame, look: Look, title: str = "") -> Chart:
     )
 
 
-def score_heat_map(group: Group, look: Look) -> Drawn:
+def score_heat_map(group: Group, style: Style) -> Drawn:
     """Scores by layer and task, a panel for each model."""
-    return Drawn(heat_map(scores_frame(scored(group)), look))
+    return Drawn(score_matrix(scores_frame(results_of_group(group)), style))
 
 
-def of_results(results: Sequence[Result], look: Look) -> Chart:
+def chart_of_results(results: Sequence[Result], style: Style) -> Chart:
     """One model's heat maps, one for each probe family: the picture in a run's folder."""
     first = results[0]
     named = ((f"{x.probe.family} probe", _in_two_lines(x, metric_name(x)), x) for x in results)
     scores = scores_frame(named)
     title = f"{model_title(first)} on {corpus_name(first)}: test scores by layer"
-    return heat_map(scores, look, title=title)
+    return score_matrix(scores, style, title=title)
 
 
-def curves(group: Group, look: Look) -> Drawn:
+def curves_of_group(group: Group, style: Style) -> Drawn:
     """Scores by layer: a panel for each task; dashed lines are floors of trained models."""
-    found = _shown(scores_frame(scored(group)))
+    found = _shown(scores_frame(results_of_group(group)))
     # A page says the task above the chart.
-    alone = len(group.units) == 1 and not look.titled
+    alone = len(group.units) == 1 and not style.titled
     axis = axis_of(group.units[0].first.task.metric) if alone else ""
     found = found.assign(panel="" if alone else found["task"], line="", x=found["layer"])
     found.loc[found["random"], "mark"] = "none"  # a floor of others
@@ -158,10 +158,10 @@ def curves(group: Group, look: Look) -> Drawn:
     dashed = floors[["panel", "model", "line", "floor"]].rename(columns={"floor": "level"})
     columns = ["panel", "model", "line", "x", "value", "low", "high", "mark"]
     every = pd.concat([found[columns], dashed.assign(mark="none")])
-    return Drawn(charts.lines(every, look, y=axis))
+    return Drawn(charts.lines(every, style, y=axis))
 
 
-def expected_layers(group: Group, look: Look) -> Drawn:
+def expected_layers(group: Group, style: Style) -> Drawn:
     """Expected layers with their intervals, and centres of gravity."""
     found = []
     missing = {}
@@ -185,10 +185,10 @@ def expected_layers(group: Group, look: Look) -> Drawn:
         x.model.n_layers for unit in group.units for m, x in unit.results.items() if m in drawn
     )
     title = "Expected layers with 95 % intervals, and centres of gravity"
-    return Drawn(charts.points(frame, look, across="layer", title=title, longest=deepest), missing)
+    return Drawn(charts.points(frame, style, across="layer", title=title, longest=deepest), missing)
 
 
-def compression(group: Group, look: Look) -> Drawn:
+def compression(group: Group, style: Style) -> Drawn:
     """Shares of the largest model's gains that other models keep, by size (see `kept_gains`)."""
     sizes = {
         model: max(x.model.parameters for x in results.values())
@@ -217,7 +217,7 @@ def compression(group: Group, look: Look) -> Drawn:
     frame = pd.concat([frame, teachers])
     title = f"Share of {teacher}'s gain over its floor"
     return Drawn(
-        charts.lines(frame, look, x="parameters", y="kept, %", title=title, log=True), missing
+        charts.lines(frame, style, x="parameters", y="kept, %", title=title, log=True), missing
     )
 
 
@@ -252,13 +252,13 @@ def revision_of(name: str) -> Revision | None:
     return Revision(model, int(numbers[0])) if len(numbers) == 1 else None
 
 
-def steps(group: Group, look: Look) -> Drawn:
+def steps(group: Group, style: Style) -> Drawn:
     """Scores by layer and training step, a panel for each task; of a recipe, means over seeds.
 
     Raises:
         UserError: the revisions are of several recipes, or two of one model and step.
     """
-    scores = scores_frame(scored(group))
+    scores = scores_frame(results_of_group(group))
     found = {
         label: None if random else revision_of(name)
         for label, name, random in zip(
@@ -298,7 +298,7 @@ def steps(group: Group, look: Look) -> Drawn:
     return Drawn(
         charts.heat_map(
             frame,
-            look,
+            style,
             down="layer",
             across="training step",
             legend_title="score on test, times 100",

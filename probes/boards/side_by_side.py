@@ -38,7 +38,7 @@ def side_by_side_tables(ranking: Ranking, models: Sequence[str]) -> Iterator[Tab
     present = [name for name in models if any(name in by_task[task] for task in shared)]
     if shared:
         yield from compression_tables(ranking.setting, shared, present)
-        yield _best_layers(ranking, shared)
+        yield _best_layers_table(ranking, shared)
     yield from _expected_layers(ranking, {task: by_task[task] for task in shared}, present)
     common = [task for task, found in shared.items() if len(found) == len(present)]
     yield from _changed_claims(ranking, common, present)
@@ -53,7 +53,7 @@ def side_by_side_tables(ranking: Ranking, models: Sequence[str]) -> Iterator[Tab
         )
 
 
-def _best_layers(ranking: Ranking, shared: Mapping[str, Sequence[Candidate]]) -> Table:
+def _best_layers_table(ranking: Ranking, shared: Mapping[str, Sequence[Candidate]]) -> Table:
     rows = []
     shown: list[Difference] = []
     for candidates in shared.values():

@@ -2,7 +2,7 @@
 
 Nobody is believed: every record is read strictly, its key and file name have to follow from what it
 says, and its scores, intervals and tests from what is stored beside it
-(`probes.measurements.recomputed`).
+(`probes.probing.recomputed_records`).
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import Any, NamedTuple, get_args
 from zipfile import BadZipFile, ZipFile
 
 from probes.boards.comparable import SAME_FLOOR, SAME_MODEL, SAME_PAIR, R, sifted, twins_of
+from probes.boards.soundness import require_sound
 from probes.common.errors import UserError
 from probes.common.files import sha256
 from probes.common.process import infrequent_garbage_collection
 from probes.data.registered import corpora
 from probes.data.splits import DROPPED
-from probes.extraction.views import ViewName
-from probes.measurements.frame import IDENTITY, frame_of_files
-from probes.measurements.header_columns import values
-from probes.measurements.joined_results import joined
+from probes.extraction.reading.views import ViewName
+from probes.frames.frame import IDENTITY, frame_of_files
+from probes.frames.header_columns import values
+from probes.frames.joined_results import results_with_evidence
+from probes.frames.record_validation import validated
 from probes.measurements.plugin_keys import source_of
-from probes.measurements.recomputed import number_text, require_recomputed, why_not_recomputed
-from probes.measurements.record_validation import validated
-from probes.measurements.soundness import require_sound
+from probes.probing.recomputed_records import number_text, require_recomputed, why_not_recomputed
 from probes.records.record import Record, record_key
-from probes.records.record_files import content_of, name_of, read_record, record_paths
+from probes.records.record_files import comparable_content, name_of, read_record, record_paths
 from probes.records.result import Result
 from probes.tasks.builtin import tasks, views_of
 from probes.tasks.task import plain_name
@@ -126,7 +126,7 @@ def _of_place(given: Mapping[Path, Record]) -> tuple[dict[Path, Result], list[Le
     counting = {path: record for path, record in records.items() if not reasons[path]}
     for path, record in counting.items():
         require_sound(record, path)
-    results = joined(counting)
+    results = results_with_evidence(counting)
     shown = (each for result in results.values() for each in (result, *result.evidence.values()))
     used = {values(each, IDENTITY) for each in shown}
     return results, [
@@ -195,7 +195,7 @@ def _has_own_view(record: Record) -> bool:
 def require_follows(submission: Submission, board: Submission) -> dict[Path, Result]:
     """Compute everything again that is not on a board with the same files.
 
-    See `probes.measurements.recomputed.require_recomputed`.
+    See `probes.probing.recomputed_records.require_recomputed`.
 
     Returns:
         the results that were computed again.
@@ -356,7 +356,7 @@ def _require_same_scores(result: Result, path: Path, known: Result) -> None:
 
 def _require_same_record(result: Result, path: Path, known: Result) -> None:
     """Refuse another record of what is on the board, which might take its place."""
-    now, before = content_of(result), content_of(known)
+    now, before = comparable_content(result), comparable_content(known)
     if other := [name for name in now if now[name] != before[name]]:
         raise UserError(
             f"{path}: {', '.join(other)} of {result.task.name} and the same revision of "

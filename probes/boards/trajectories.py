@@ -15,12 +15,12 @@ from probes.boards.score_charts import revision_of
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
 from probes.common.terminal import progress
-from probes.measurements.header_columns import values
+from probes.frames.header_columns import values
 from probes.measurements.table_cells import counted_head, score_cell
 from probes.records.record import corpus_title
 from probes.records.result import Result
 from probes.statistics.bootstrap import LEVEL
-from probes.statistics.seeds import interval_of, mean_over_seeds
+from probes.statistics.seeds import interval_over_seeds, mean_over_seeds
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 from probes.tasks.builtin import table_order
 
@@ -59,7 +59,7 @@ def step_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
                 )
     for (model, corpus, family, _), tasks in groups.items():
         name, order = str(model or "checkpoints"), sorted(tasks, key=lambda x: table_order(x[0]))
-        rows = [row for curve in order for row in _row(name, tasks[curve])]
+        rows = [row for curve in order for row in _trajectory_row(name, tasks[curve])]
         if rows:
             yield Table(
                 f"{name} · {corpus} · {family} probe · training steps",
@@ -69,7 +69,7 @@ def step_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
             )
 
 
-def _row(recipe: str, by_step: Mapping[int, Mapping[str, Result]]) -> Iterator[TableRow]:
+def _trajectory_row(recipe: str, by_step: Mapping[int, Mapping[str, Result]]) -> Iterator[TableRow]:
     steps = sorted(by_step)
     results = [RecipeResult(recipe, by_step[step]) for step in steps]
     last = results[-1]
@@ -96,7 +96,7 @@ def _row(recipe: str, by_step: Mapping[int, Mapping[str, Result]]) -> Iterator[T
         _first_above(steps, scores - floors, drawn - floors[:, None]),
         _first_above(steps, scores - half[0], drawn - half[1]) if learned else NOTHING,
         str(steps[-1]),
-        score_cell(float(scores[-1]), interval_of(means[-1]), last.first.task.metric),
+        score_cell(float(scores[-1]), interval_over_seeds(means[-1]), last.first.task.metric),
     )
 
 

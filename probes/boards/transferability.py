@@ -13,7 +13,7 @@ import pandas as pd
 from probes.common.errors import counted
 from probes.statistics.metrics import decimals
 from probes.tables.table import NOTHING, Cell, Table, TableRow
-from probes.tasks.builtin import group_of
+from probes.tasks.builtin import group_of_task
 from probes.tasks.task import plain_name
 
 
@@ -57,7 +57,7 @@ def mean_rank_table(scores: pd.DataFrame) -> Table:
     found = ranks(scores)
     groups: dict[str, list[str]] = {}
     for task in tasks:
-        groups.setdefault(group_of(task), []).append(task)
+        groups.setdefault(group_of_task(task), []).append(task)
     lines = {"mean rank": tasks} if tasks else {}
     lines |= {f"{x} ({len(own)})": own for x, own in groups.items() if 1 < len(own) < len(tasks)}
     rows = []

@@ -136,7 +136,7 @@ def _in_memory(model: Any, tokenizer: Any, name: str | None, config: RunConfig) 
     if config.dtype not in ("auto", dtype):
         raise UserError(f"dtype={config.dtype}: the model in memory is in {dtype}; convert it.")
     config = config.model_copy(update={"dtype": dtype})
-    from probes.extraction.encoder import Encoder
+    from probes.extraction.reading.encoder import Encoder
 
     label = printable(name or type(model).__name__)
     return LazyModel.of(Encoder(model, tokenizer, name=label, device=config.device), config)
@@ -175,9 +175,9 @@ def surprisal(
     """
     import pandas as pd
 
-    from probes.extraction.encoding import read
-    from probes.extraction.token_scores import TokenScores
-    from probes.extraction.views import Text, view_over
+    from probes.extraction.reading.encoding import read
+    from probes.extraction.reading.token_scores import TokenScores
+    from probes.extraction.reading.views import Text, view_over
 
     if isinstance(texts, str) or not all(isinstance(x, str) and x.strip() for x in texts):
         raise UserError("surprisal(): give texts as a list of texts that are not empty.")

@@ -45,7 +45,7 @@ class Parser(argparse.ArgumentParser):
                 if "--model" not in self._given:
                     hint = f"Did you mean --model {flag}?"
             message = f"unknown argument {flag!r}. {hint}"
-        raise UserError(_plain(message))
+        raise UserError(_argparse_error(message))
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str], namespace: argparse.Namespace | None = None
@@ -61,7 +61,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(joined, namespace)
 
 
-def _plain(message: str) -> str:
+def _argparse_error(message: str) -> str:
     """An error of argparse as flag, value and fault."""
     found = re.fullmatch(r"argument (?:-\w/)?(.+?): (.*)", message, re.DOTALL)
     if not found:
@@ -73,7 +73,7 @@ def _plain(message: str) -> str:
     if number := re.fullmatch(r"invalid (int|float) value: '(.*)'", fault, re.DOTALL):
         kind = "whole number" if number[1] == "int" else "number"
         return f"{flag} {quoted(number[2])}: not a {kind}."
-    # `names` and `place` begin with the value.
+    # `names` and `path_argument` begin with the value.
     return f"{flag} {fault}" if ": " in fault else f"{flag}: {fault}"
 
 
@@ -163,7 +163,7 @@ def names(text: str) -> tuple[str, ...]:
     return found
 
 
-def place(text: str) -> Path:
+def path_argument(text: str) -> Path:
     """A path.
 
     Raises:
@@ -216,7 +216,7 @@ def add_folders(parser: argparse.ArgumentParser) -> None:
     """Add one or more folders of results."""
     parser.add_argument(
         "folders",
-        type=place,
+        type=path_argument,
         nargs="+",
         metavar="RESULTS",
         help="folders, such as results/*/ewt",
@@ -243,7 +243,7 @@ def add_recipes(parser: argparse.ArgumentParser, purpose: str) -> None:
     """Add `--recipes`, whose value is an empty path if no file is named."""
     parser.add_argument(
         "--recipes",
-        type=place,
+        type=path_argument,
         nargs="?",
         const=Path(),
         metavar="FILE",
@@ -266,14 +266,14 @@ def add_places(parser: argparse.ArgumentParser) -> None:
     """Add `--data-dir` and `--cache-dir`."""
     parser.add_argument(
         "--data-dir",
-        type=place,
+        type=path_argument,
         metavar="DIR",
         default=default_data_dir(),
         help="searched for registered files before the cache (PROBES_DATA_DIR)",
     )
     parser.add_argument(
         "--cache-dir",
-        type=place,
+        type=path_argument,
         metavar="DIR",
         default=default_cache(),
         help="downloads are stored in its folder `corpora` (PROBES_CACHE_DIR)",

@@ -7,27 +7,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from probes.boards.floors import with_floor
-from probes.boards.groups import Group, corpus_groups, group, model_key, model_labels, of_corpora
+from probes.boards.shown_together import (
+    Group,
+    corpus_groups,
+    group,
+    model_key,
+    model_labels,
+    of_corpora,
+)
 from probes.common.errors import UserError, listed
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
+from probes.frames.measurement_tables import findings_of
 from probes.measurements.measurement import Measurement, corpus_measurements, probe_measurements
 from probes.measurements.pivots import Pivot
 from probes.measurements.plugin_keys import plugin_failure
-from probes.measurements.shown import findings_of
 from probes.records.record import Record
 from probes.records.result import Result
 
 if TYPE_CHECKING:
     from probes.boards.score_charts import Drawn
-    from probes.measurements.long_frame import Findings
-    from probes.tables.charts import Chart, Look
+    from probes.frames.long_frame import RecordsByModel
+    from probes.tables.charts import Chart, Style
 
 
 FIGURES = {
     "heatmap": "score_heat_map",
     "expected-layers": "expected_layers",
-    "curves": "curves",
+    "curves": "curves_of_group",
     "steps": "steps",
     "compression": "compression",
 }
@@ -48,7 +55,7 @@ def figure(
     kind: str,
     found: Mapping[Path, Record],
     where: str,
-    look: Look,
+    style: Style,
     probe: str = "linear",
     measurement: str = "",
     *,
@@ -80,20 +87,20 @@ def figure(
             raise UserError(f"--measurement: does not apply to {kind}; omit it.")
         from probes.boards import score_charts
 
-        drawn = getattr(score_charts, FIGURES[kind])(_one_group(results, where, probe), look)
+        drawn = getattr(score_charts, FIGURES[kind])(_one_group(results, where, probe), style)
     elif kind == USE:
-        from probes.boards.use import use_chart
+        from probes.boards.decodable_and_used import use_chart
 
-        drawn = use_chart(results, others, probe, look)
+        drawn = use_chart(results, others, probe, style)
     else:
         evidence = next((x for x in probe_measurements() if kind in x.figure_names), None)
         if evidence:
-            shown = _of_task(evidence, kind, results, where, probe)
+            shown = _evidence_of_task(evidence, kind, results, where, probe)
         elif by_task:
             raise UserError(f"--task: does not apply to {kind}; omit it.")
         else:
             evidence, shown = _of_corpus(results, others, where, kind, measurement)
-        drawn = _drawn(evidence, kind, shown, look)
+        drawn = _chart_of_view(evidence, kind, shown, style)
     if drawn.chart is None:
         why = "; ".join(f"{model}: {reason}" for model, reason in drawn.missing.items())
         raise UserError(f"{where}: nothing to draw as {kind} ({why or 'there are no numbers'}).")
@@ -102,28 +109,28 @@ def figure(
     return drawn.chart
 
 
-def _drawn(given: Measurement, name: str, found: Findings, look: Look) -> Drawn:
+def _chart_of_view(given: Measurement, name: str, found: RecordsByModel, style: Style) -> Drawn:
     """The chart of a view; errors of plug-ins become messages for the user."""
     from probes.boards.score_charts import Drawn
 
-    view = next(x for x in given.views if not isinstance(x, Pivot) and x.name == name)
+    view = next(x for x in given.shows if not isinstance(x, Pivot) and x.name == name)
     try:
         missing = view.missing(found)
         empty = found.records.keys() <= missing.keys()
-        return Drawn(None if empty else view.draw(found, look), missing)
+        return Drawn(None if empty else view.chart(found, style), missing)
     except Exception as error:
         if why := plugin_failure(error, given.name, None, ""):
             raise UserError(f"{given.name}: {why}") from error
         raise
 
 
-def _of_task(
+def _evidence_of_task(
     evidence: Measurement,
     name: str,
     results: Mapping[Path, Result],
     where: str,
     family: str,
-) -> Findings:
+) -> RecordsByModel:
     """The evidence behind the scores of one task, on one corpus."""
     having = {
         path: r
@@ -149,7 +156,7 @@ def _of_corpus(
     where: str,
     name: str,
     measurement: str,
-) -> tuple[Measurement, Findings]:
+) -> tuple[Measurement, RecordsByModel]:
     """The measurement that has a figure, and its records of one corpus."""
     having = [each.name for each in corpus_measurements() if name in each.figure_names]
     if measurement and measurement not in having:

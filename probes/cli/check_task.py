@@ -235,7 +235,7 @@ def find_leakage(examples: Examples, corpus: Corpus) -> Leakage:
         for example, number in zip(part.examples, part.sentence.tolist(), strict=True):
             words = sentences[number].words if example.words is None else example.words
             shown = (words, example.span, example.span2, example.hide)
-            label, labels = _label(example), given[number, shown]
+            label, labels = _comparable_label(example), given[number, shown]
             repeated += label in labels
             contradictory += bool(labels) and label not in labels
             labels.add(label)
@@ -245,12 +245,12 @@ def find_leakage(examples: Examples, corpus: Corpus) -> Leakage:
     by_type: dict[str, Counter[Any]] = defaultdict(Counter)
     for example in train:
         if example.type:
-            by_type[example.type][_label(example)] += 1
+            by_type[example.type][_comparable_label(example)] += 1
     seen = [e for e in test if e.type in by_type]
     by_type_share = None
     if seen and examples.task.kind != "regression":
         usual = {name: counts.most_common(1)[0][0] for name, counts in by_type.items()}
-        by_type_share = sum(usual[e.type] == _label(e) for e in seen) / len(seen)
+        by_type_share = sum(usual[e.type] == _comparable_label(e) for e in seen) / len(seen)
     return Leakage(
         n_test=len(test),
         in_train=sum(pair in known for pair in inputs["test"]),
@@ -262,6 +262,6 @@ def find_leakage(examples: Examples, corpus: Corpus) -> Leakage:
     )
 
 
-def _label(example: Example) -> Any:
+def _comparable_label(example: Example) -> Any:
     """The label for comparison; the order of several labels does not matter."""
     return label_set(example.label) if isinstance(example.label, tuple) else example.label

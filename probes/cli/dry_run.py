@@ -10,9 +10,9 @@ from probes.examples.examples import Examples, NotServedError
 from probes.examples.scoring import has_types
 from probes.measurements.measurement import Request, ScoresBehind
 from probes.records.probe_spec import PROBES
-from probes.records.record import Extent
+from probes.records.record import FitsPerLayer
 from probes.run.jobs import Job, layers_of
-from probes.run.loaded_model import LoadedModel, Place
+from probes.run.loaded_model import LoadedModel, ReadingKey
 from probes.run.model_run import ModelRun
 from probes.run.plan import Stage, stages_of
 from probes.tables.printing import printer
@@ -82,17 +82,17 @@ class _ModelPlan:
         """A row per view that is not stored yet, of what `records` has found to remain."""
         if not self._encoder.reads_text:
             return
-        places: dict[Place, str] = {}
+        places: dict[ReadingKey, str] = {}
         for measurement in self._run.corpus_measurements:
             if measurement in self._remaining:
-                place = self._reader.corpus_place(measurement)
+                place = self._reader.key_of_corpus(measurement)
                 places.setdefault(place, f"{self._reader.view(place).name} view")
         for name, examples in self._examples.items():
             if name in self._remaining:
                 of = "plain view" if examples.view == "plain" else f"{examples.view} view of {name}"
-                places.setdefault(self._reader.place_of(examples), of)
+                places.setdefault(self._reader.key_of_examples(examples), of)
         for place, of in places.items():
-            reading = self._reader.reading(place)
+            reading = self._reader.store_request(place)
             if n_texts := sum(len(shard.texts) for shard in reading.missing()):
                 n_bytes = reading.bytes_missing()
                 self.bytes += n_bytes
@@ -117,7 +117,7 @@ class _ModelPlan:
             self._remaining.add(job.task or job.measurement)
             yield TableRow.of(stage.measurement, " · ".join(filter(None, job.of)), size)
 
-    def _expected(self, job: Job) -> Extent:
+    def _expected(self, job: Job) -> FitsPerLayer:
         """Layers of evidence behind scores that are still to be made; any may be the best."""
         if self._run.missing(job, job.definition):
             return {}

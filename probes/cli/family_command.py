@@ -6,7 +6,7 @@ import argparse
 import importlib
 from typing import NamedTuple
 
-from probes.boards.groups import of_corpora
+from probes.boards.shown_together import of_corpora
 from probes.cli.arguments import add_folders, add_format
 from probes.cli.results import records_below
 from probes.common.errors import UserError

@@ -14,7 +14,7 @@ from probes.cli.results import results_below
 from probes.common.arrays import Floats
 from probes.common.errors import UserError, listed
 from probes.common.registry import did_you_mean
-from probes.measurements.joined_results import read_result
+from probes.frames.joined_results import read_result
 from probes.records.parameters import FOLDABLE, caches_of, folded, of_layer, read_parameters
 from probes.records.record import corpus_title
 from probes.records.result import Result
@@ -88,11 +88,11 @@ def find_probe(
     """Find the probe for `read_probe`, without torch."""
     found = {place: read_result(place)} if place.is_file() else results_below([place])
     if model is not None:
-        found = _of(found, place, "model", model, lambda result: result.model.name)
+        found = _results_named(found, place, "model", model, lambda result: result.model.name)
     if len(names := dict.fromkeys(result.model.name for result in found.values())) > 1:
         raise UserError(f"{place}: several models ({', '.join(names)}); name the folder of one.")
-    found = _of(found, place, "task", task, lambda result: result.task.name)
-    found = _of(found, place, "probe family", family, lambda result: result.probe.family)
+    found = _results_named(found, place, "task", task, lambda result: result.task.name)
+    found = _results_named(found, place, "probe family", family, lambda result: result.probe.family)
     if family not in FOLDABLE:
         raise UserError(f"{place}: {family} is a plug-in; name one of {', '.join(FOLDABLE)}.")
     if len(found) > 1:
@@ -118,7 +118,7 @@ def find_probe(
     return FittedProbe(result, layer, folded(parameters, layer, result.task.kind))
 
 
-def _of(
+def _results_named(
     results: Mapping[Path, Result], place: Path, what: str, name: str, of: Callable[[Result], str]
 ) -> dict[Path, Result]:
     """The results of one model, task or family."""

@@ -16,7 +16,7 @@ from probes.cli.arguments import RUN, Parser, add_format, add_setting, exit_stat
 from probes.common.errors import UserError
 from probes.common.origin import Origin
 from probes.common.terminal import progress
-from probes.extraction.model_names import VECTORS
+from probes.extraction.models.model_names import VECTORS
 from probes.measurements.measurement import (
     EVIDENCE,
     TRANSFER,
@@ -196,7 +196,7 @@ LISTS = {
     "corpora": (_listed_corpora, "python -m probes corpora says which tasks they serve."),
     "measurements": (
         _listed_measurements,
-        "* made by default, as --measurements probes: scores with their evidence. --list-tasks "
+        "* made by default, as --measurements scores: scores with their evidence. --list-tasks "
         "lists what probes predict.",
     ),
 }
@@ -222,10 +222,10 @@ def _print_list(what: str) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; see `probes.cli.arguments.exit_status`."""
-    return exit_status(_main, arguments)
+    return exit_status(_run_probes_command, arguments)
 
 
-def _main(arguments: list[str]) -> int:
+def _run_probes_command(arguments: list[str]) -> int:
     progress.quiet = bool({"-q", "--quiet"} & set(arguments))
     given, models = parse(arguments)
     progress.verbose = given.pop("verbose", False)

@@ -81,7 +81,9 @@ class Vectors:
                 "Vectors: no layers; give {layer: array}, such as {0: x}, or dict(enumerate(x)) "
                 "for a list x of layers."
             )
-        self.layers = {_number(layer): _array(layer, given) for layer, given in layers.items()}
+        self.layers = {
+            _layer_number(layer): _array_of_layer(layer, given) for layer, given in layers.items()
+        }
         found = list(labels)
         n = len(found)
         for layer, array in self.layers.items():
@@ -89,13 +91,15 @@ class Vectors:
                 raise UserError(
                     f"Vectors: {array.shape[0]:,} vectors at layer {layer}, {n:,} labels."
                 )
-        self.kind, self.labels = _labels(found)
+        self.kind, self.labels = _kind_and_labels(found)
         each = (y for x in found for y in (x if isinstance(x, _SETS) else (x,)))
         self.stripped = sum(isinstance(y, str) and y != bare(y) for y in each)
         self.grouped = groups is not None
-        self.groups = _names("groups", range(n) if groups is None else groups, n)
-        self.types = [] if types is None else _names("types", types, n)
-        self.splits = _drawn(self.groups, seed) if splits is None else _splits(splits, n)
+        self.groups = _names_of_examples("groups", range(n) if groups is None else groups, n)
+        self.types = [] if types is None else _names_of_examples("types", types, n)
+        self.splits = (
+            _random_splits(self.groups, seed) if splits is None else _split_names(splits, n)
+        )
         train = {x for x, s in zip(self.labels, self.splits, strict=True) if s == "train"}
         if self.kind == "classification" and len(train) == 1:
             raise UserError(
@@ -158,14 +162,14 @@ def probe(
         raise UserError("workers= or engine=: vectors are in memory; leave it out.")
     source = vectors.source()
     config = config.model_copy(update={"corpus": (source.name,)})
-    from probes.extraction.vector_files import GivenVectors
+    from probes.extraction.reading.vector_files import GivenVectors
 
     given = GivenVectors(printable(vectors.name), vectors.layers, vectors.texts)
     with progress.shown(quiet=quiet, verbose=verbose):
         return run_models(config, source, [LazyModel.of(given, config)])
 
 
-def _number(layer: object) -> int:
+def _layer_number(layer: object) -> int:
     """The number of a layer.
 
     Raises:
@@ -176,7 +180,7 @@ def _number(layer: object) -> int:
     raise UserError(f"Vectors: layer {layer!r}: give whole numbers from 0, the embeddings.")
 
 
-def _array(layer: object, given: Any) -> NDArray[Any] | csr_array:
+def _array_of_layer(layer: object, given: Any) -> NDArray[Any] | csr_array:
     """The vectors of a layer; a sparse matrix stays sparse, with sorted indices.
 
     Raises:
@@ -212,20 +216,20 @@ def _array(layer: object, given: Any) -> NDArray[Any] | csr_array:
     return array
 
 
-def _column(name: str, given: Iterable[Any], n: int) -> list[Any]:
+def _values_of_examples(name: str, given: Iterable[Any], n: int) -> list[Any]:
     values = list(given)
     if len(values) != n:
         raise UserError(f"Vectors: {len(values):,} {name}, {n:,} labels.")
     return values
 
 
-def _names(what: str, given: Iterable[Any], n: int) -> list[str]:
+def _names_of_examples(what: str, given: Iterable[Any], n: int) -> list[str]:
     """The group or type of each example; equal numbers are one.
 
     Raises:
         UserError: an example has none.
     """
-    values = _column(what, given, n)
+    values = _values_of_examples(what, given, n)
     known = document_of if what == "groups" else plain  # a type may be the word None
     names = ["" if known(x) in ("", None) else bare(str(x)) for x in values]
     if "" in names:
@@ -239,8 +243,8 @@ def _names(what: str, given: Iterable[Any], n: int) -> list[str]:
     return [first.setdefault(x if isinstance(x, Number) else name, name) for x, name in pairs]
 
 
-def _splits(given: Iterable[Any], n: int) -> list[str]:
-    splits = [str(x) for x in _column("splits", given, n)]
+def _split_names(given: Iterable[Any], n: int) -> list[str]:
+    splits = [str(x) for x in _values_of_examples("splits", given, n)]
     for i, split in enumerate(splits):
         if split not in SPLITS:
             raise UserError(f"Vectors: splits[{i}] is {split!r}. {did_you_mean(split, SPLITS)}")
@@ -249,7 +253,7 @@ def _splits(given: Iterable[Any], n: int) -> list[str]:
     return splits
 
 
-def _drawn(groups: Sequence[str], seed: int) -> list[str]:
+def _random_splits(groups: Sequence[str], seed: int) -> list[str]:
     """A tenth of the groups each for test and dev.
 
     Raises:
@@ -276,7 +280,7 @@ def _judge_groups(groups: Sequence[str], splits: Sequence[str]) -> None:
         )
 
 
-def _labels(given: Sequence[Any]) -> tuple[Kind, list[Any]]:
+def _kind_and_labels(given: Sequence[Any]) -> tuple[Kind, list[Any]]:
     """The kind of labels, and the labels in the form of tasks.
 
     Raises:

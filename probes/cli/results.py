@@ -15,21 +15,21 @@ from typing import TypeVar
 import pandas as pd
 
 from probes.boards.floors import with_floor
-from probes.boards.groups import of_corpora
 from probes.boards.layer_tables import layer_frame, model_tables, score_tables
 from probes.boards.leaderboard_csv import tidy
 from probes.boards.recipes import RecipeResult, read_recipes, recipe_results
+from probes.boards.shown_together import of_corpora
 from probes.cli.arguments import RUN
 from probes.cli.chart_files import figure
 from probes.common.errors import UserError, counted, listed, names_in
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
-from probes.measurements.frame import load
-from probes.measurements.joined_results import joined, marked
-from probes.measurements.long_frame import long_frame
+from probes.frames.frame import load
+from probes.frames.joined_results import marked, results_with_evidence
+from probes.frames.long_frame import long_frame
+from probes.frames.measurement_tables import measurement_tables
 from probes.measurements.measurement import get_measurement, probe_measurements
 from probes.measurements.measurement import measurements as known_measurements
-from probes.measurements.shown import tables_of
 from probes.records.record import Record
 from probes.records.record_files import or_published
 from probes.records.result import SCORES, Result
@@ -156,20 +156,20 @@ class Results:
                 several corpora.
         """
         from probes.tables import figures
-        from probes.tables.charts import INCH, Look
+        from probes.tables.charts import INCH, Style
 
         if why := figures.no_room():
             raise UserError(f"plot(): nothing is drawn, since {why}; lift the limit.")
-        look = Look(width * INCH, titled=title)
+        style = Style(width * INCH, titled=title)
         asked = {"corpus": corpus, "task": task, "model": model}
         names = {x: names_in(y) if isinstance(y, str) else y or () for x, y in asked.items()}
         for what, given in asked.items():
             if given not in (None, "") and not names[what]:
                 raise UserError(f"{what}={given!r}: {NO_NAMES}.")
         every = only({**self.found, **self.measured}, corpus=names["corpus"], task=names["task"])
-        about = kind, only(every, model=names["model"]), "plot()", look, probe, measurement
+        about = kind, only(every, model=names["model"]), "plot()", style, probe, measurement
         chart = figure(*about, by_task=bool(task), among=every.values())
-        return Figure(figures.svg(chart, look))
+        return Figure(figures.svg(chart, style))
 
     def report(self, path: str | os.PathLike[str], title: str = "results") -> Path:
         """Write one self-contained HTML page of all results.
@@ -221,7 +221,7 @@ class Results:
         yield from model_tables(self.found)
         for record in self.others:
             if record.measurement in known_measurements:
-                yield from tables_of(get_measurement(record.measurement), [record])
+                yield from measurement_tables(get_measurement(record.measurement), [record])
 
 
 def merged(parts: Sequence[Results]) -> Results:
@@ -298,10 +298,10 @@ def load_results(*places: str | os.PathLike[str], older: bool = False) -> Result
             raise UserError(f"{place}: there is no such folder; name a folder of results.")
         folders += [path for path in found if path.is_dir()]
     records = records_below(folders, older=older)
-    return Results(in_order(joined(records)), measured=of_corpora(records))
+    return Results(results_in_order(results_with_evidence(records)), measured=of_corpora(records))
 
 
-def in_order(results: Mapping[Path, Result]) -> dict[Path, Result]:
+def results_in_order(results: Mapping[Path, Result]) -> dict[Path, Result]:
     """Random twins last, and tasks as runs have them."""
 
     def place(entry: tuple[Path, Result]) -> tuple[object, ...]:
@@ -321,7 +321,7 @@ def results_below(folders: Iterable[Path], *, older: bool = False) -> dict[Path,
     """
     folders = tuple(folders)
     names = [SCORES, *(each.name for each in probe_measurements())]
-    found = joined(records_below(folders, older=older, measurements=names))
+    found = results_with_evidence(records_below(folders, older=older, measurements=names))
     if not found:
         raise no_results(folders)
     return found
@@ -344,7 +344,7 @@ def records_below(
     older: bool = False,
     measurements: Collection[str] | None = None,
 ) -> dict[Path, Record]:
-    """All records below the folders; see `probes.measurements.frame.load`.
+    """All records below the folders; see `probes.frames.frame.load`.
 
     Args:
         flag: the option that names another folder, which errors suggest.

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 
 from probes import __version__
-from probes.boards.breakdown_tables import tables_of
+from probes.boards.breakdown_tables import tables_by_unit
 from probes.boards.floors import with_floor
 from probes.boards.layer_tables import score_tables, with_stored
 from probes.boards.leaderboard_csv import write_leaderboard
@@ -23,11 +23,11 @@ from probes.common.process import infrequent_garbage_collection
 from probes.common.terminal import progress, tolerate_broken_output
 from probes.data.find import find_corpus
 from probes.data.sources import Source
-from probes.measurements import shown
+from probes.frames import measurement_tables
 from probes.measurements.catalogue import family_modules
 from probes.measurements.measurement import get_measurement
-from probes.measurements.scores import SUMS, read_predictions
 from probes.pages.layers_md import numbers_path, write_numbers, write_tables
+from probes.probing.scores import SUMS, read_predictions
 from probes.records.record_files import has_arrays
 from probes.records.result import Result
 from probes.run.config import RunConfig
@@ -126,7 +126,7 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
         """Print the tables of the probe families whose scores have been made, once."""
         new = {family for run in runs for _, family in run.results} - shown
         if new and printer.immediate:
-            _print(runs, new)
+            _print_scores(runs, new)
             shown.update(new)
 
     try:
@@ -152,7 +152,7 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
     return Results(found, omissions.skipped, omissions.failed, measured)
 
 
-def _write(runs: Sequence[ModelRun]) -> None:
+def _write_tables(runs: Sequence[ModelRun]) -> None:
     write_model_tables(runs)
     for run in runs:
         for name, record in run.others.items():
@@ -162,7 +162,7 @@ def _write(runs: Sequence[ModelRun]) -> None:
         write_leaderboard(runs[0].config.output, runs[0].index.read)
 
 
-def _print(runs: Sequence[ModelRun], families: Collection[str] = ()) -> None:
+def _print_scores(runs: Sequence[ModelRun], families: Collection[str] = ()) -> None:
     """Print the tables of scores: so far of some probe families, or of all."""
     with tolerate_broken_output(), progress.aside():
         for results in write_model_tables(runs, write=False, stored=not families):
@@ -177,22 +177,22 @@ def _print(runs: Sequence[ModelRun], families: Collection[str] = ()) -> None:
 def _other_tables(runs: Sequence[ModelRun]) -> Iterator[Table]:
     """Tables of evidence that was asked for by name, and of measurements of the corpus."""
     for name in dict.fromkeys(name for run in runs for name in run.config.asked_by_name):
-        for _, tables in tables_of((x for run in runs for x in run.results.values()), name):
+        for _, tables in tables_by_unit((x for run in runs for x in run.results.values()), name):
             yield from tables
     for run in runs:
         for name, record in run.others.items():
-            yield from shown.tables_of(get_measurement(name), [record])
+            yield from measurement_tables.measurement_tables(get_measurement(name), [record])
 
 
 def _close(runs: Sequence[ModelRun]) -> None:
     """Write and print the tables, and list what is missing from them."""
     config, omissions = runs[0].config, runs[0].omissions
-    _write(runs)
+    _write_tables(runs)
     for folder in (config.cache_dir / "vectors", *(run.folder for run in runs)):
         sweep_locks(folder)
     compared, answers = compare_models(runs), answers_compared(runs)
     # Printed last, when everything is on disk: standard output may be closed.
-    _print(runs)
+    _print_scores(runs)
     with tolerate_broken_output():
         printer.show(
             chain(compared, _other_tables(runs), answers),

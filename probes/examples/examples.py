@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from probes.common.arrays import Ints
 from probes.common.errors import UserError
 from probes.data.sentence import SPLITS, Corpus
-from probes.extraction.vectors import StoredVectors
-from probes.extraction.views import (
+from probes.extraction.reading.vectors import StoredVectors
+from probes.extraction.reading.views import (
     Text,
     View,
     ViewName,

@@ -16,8 +16,8 @@ from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.examples.examples import Examples, Split
 from probes.examples.text_floors import text_floors
-from probes.extraction.alignment import Pieces
-from probes.extraction.views import Text
+from probes.extraction.reading.alignment import Pieces
+from probes.extraction.reading.views import Text
 from probes.records.header import ExampleCounts
 from probes.records.values import LabelScore, Scores
 from probes.statistics.gold import Gold, Predictions
@@ -66,7 +66,7 @@ class Scorer:
         """All metrics of each cell of `predicted`. Shape (cells, n) or (cells, n, bytes)."""
         columns = {name: metrics.get(name)(self.gold, predicted) for name in self.names}
         return [
-            {name: number(column[row]) for name, column in columns.items()}
+            {name: known_number(column[row]) for name, column in columns.items()}
             for row in range(len(predicted))
         ]
 
@@ -76,7 +76,7 @@ class Scorer:
         for name, keep in self.groups.items():
             values = metrics.get(self.group_metric)(self.gold.part(keep), predicted[:, keep])
             for row, value in zip(rows, values, strict=True):
-                row[name] = number(value)
+                row[name] = known_number(value)
         return rows
 
     def label_scores(self, predicted: Array) -> dict[str, LabelScore]:
@@ -154,7 +154,7 @@ def baseline_predictions(
     if examples.types_shown:
         keys["type majority"] = _types
     elif examples.words_shown:
-        keys["word majority"] = _words
+        keys["word majority"] = _type_names
     found = _majorities(examples, train_labels, keys, chosen)
     if examples.task.baseline:
         found[examples.task.baseline] = _rule(examples)
@@ -222,7 +222,7 @@ def _types(part: Split) -> list[str]:
     return [example.type for example in part.examples]
 
 
-def _words(part: Split) -> list[str]:
+def _type_names(part: Split) -> list[str]:
     return [" ".join(first + second[:1]) for first, second in part.shown]
 
 
@@ -279,7 +279,7 @@ def count_examples(examples: Examples, test: Scorer) -> ExampleCounts:
     )
 
 
-def number(value: float) -> float | None:
+def known_number(value: float) -> float | None:
     """The score, or None if it is undefined."""
     return None if np.isnan(value) else float(value)
 
@@ -347,14 +347,16 @@ def by_label(gold: Gold, predicted: Predictions, *, chunks: bool) -> dict[str, L
         n, given, right = (
             Counter(kind for _, _, kind in spans) for spans in (wanted, found, wanted & found)
         )
-        return {name: _score(n[name], given[name], right[name]) for name in sorted(n | given)}
+        return {name: _label_score(n[name], given[name], right[name]) for name in sorted(n | given)}
     names = (*gold.classes, *sorted(set(gold.unseen)))
     counts = class_parts(gold, predicted).sum(0).reshape(3, -1).astype(np.int64)
     named = zip(names, *counts.tolist(), strict=True)
-    return {name: _score(n, given, right) for name, n, given, right in sorted(named) if n + given}
+    return {
+        name: _label_score(n, given, right) for name, n, given, right in sorted(named) if n + given
+    }
 
 
-def _score(n: int, given: int, right: int) -> LabelScore:
+def _label_score(n: int, given: int, right: int) -> LabelScore:
     return LabelScore(
         n=n,
         precision=right / given if given else None,

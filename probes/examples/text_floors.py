@@ -14,7 +14,7 @@ import numpy as np
 from probes.common.arrays import Ints
 from probes.data.chats import texts_of
 from probes.examples.examples import Examples
-from probes.extraction.views import Text
+from probes.extraction.reading.views import Text
 from probes.statistics.gold import Gold, Predictions
 from probes.statistics.metrics import metrics
 
@@ -54,31 +54,31 @@ def text_floors(examples: Examples, chosen: Ints) -> dict[str, Predictions]:
     """
     splits = ("train", "dev", "test")
     given = _Given(
-        tuple(tuple(map(_read, examples.splits[x].texts)) for x in splits),
+        tuple(tuple(map(_text_as_written, examples.splits[x].texts)) for x in splits),
         tuple(examples.targets("train").tolist()),
         tuple(examples.targets("dev").tolist()),
         examples.unseen("dev"),
         examples.classes,
         examples.task.metric,
     )
-    return {kind: _predicted(given, kind, tuple(chosen.tolist())) for kind in FLOORS}
+    return {kind: _floor_predictions(given, kind, tuple(chosen.tolist())) for kind in FLOORS}
 
 
-def _read(text: Text) -> str:
+def _text_as_written(text: Text) -> str:
     """A text as it was written, or what a chat's messages say."""
     return "\n".join(texts_of(text.words[0])) if text.chat else text.words[0]
 
 
 @lru_cache(maxsize=64)
-def _predicted(given: _Given, kind: str, chosen: tuple[int, ...]) -> Predictions:
-    train, _, test = _features(given, kind)
+def _floor_predictions(given: _Given, kind: str, chosen: tuple[int, ...]) -> Predictions:
+    train, _, test = _floor_features(given, kind)
     model = _fitted(given, train, np.array(chosen), _strength(given, kind))
     found: Predictions = model.predict(test)
     return found
 
 
 @lru_cache(maxsize=len(FLOORS))
-def _features(given: _Given, kind: str) -> list[Any]:
+def _floor_features(given: _Given, kind: str) -> list[Any]:
     """The features of train, dev and test. Each (n, features)."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.preprocessing import StandardScaler
@@ -99,7 +99,7 @@ def _features(given: _Given, kind: str) -> list[Any]:
 @lru_cache(maxsize=64)
 def _strength(given: _Given, kind: str) -> float:
     """The best of the `GRID` on dev."""
-    train, dev, _ = _features(given, kind)
+    train, dev, _ = _floor_features(given, kind)
     n = len(given.dev)
     gold = Gold(
         labels=np.array(given.dev),

@@ -1,1 +1,4 @@
-"""Measurements, and plug-ins with their digests."""
+"""What a measurement is: its contexts, views, options, registry, plug-ins and keys.
+
+Measurements themselves are in `probing/` and in families, and stored records in `frames/`.
+"""

@@ -22,7 +22,7 @@ class Command(NamedTuple):
         summary: one line of help.
         measurement: the measurement whose records it shows.
         module: has ``add_arguments(parser)``; of a sub-command ``tables(records, options, where)``,
-            of a figure ``draw(records, options, look, where)``.
+            of a figure ``draw(records, options, style, where)``.
     """
 
     summary: str
@@ -61,7 +61,7 @@ class Family:
 
 
 @cache
-def families() -> Mapping[str, Family]:
+def measurement_families() -> Mapping[str, Family]:
     """All families, by the name of their package."""
     found = {}
     for each in pkgutil.iter_modules(importlib.import_module(_FAMILIES).__path__):
@@ -72,7 +72,7 @@ def families() -> Mapping[str, Family]:
 
 def family_modules(kind: str) -> Iterator[ModuleType]:
     """The modules that families register as `kind`: "claims", "comparison" or "transfer"."""
-    for package, family in families().items():
+    for package, family in measurement_families().items():
         if module := getattr(family, kind):
             yield importlib.import_module(f"{package}.{module}")
 
@@ -81,7 +81,7 @@ def registered(kind: str) -> dict[str, str]:
     """By name, the full names of the modules of all `kind`: "measurements" or "evidence"."""
     return {
         name: f"{package}.{module}"
-        for package, family in families().items()
+        for package, family in measurement_families().items()
         for name, module in getattr(family, kind).items()
     }
 
@@ -90,6 +90,6 @@ def registered_commands(kind: str) -> dict[str, Command]:
     """All sub-commands or figures by name, with the full names of their modules."""
     return {
         name: command._replace(module=f"{package}.{command.module}")
-        for package, family in families().items()
+        for package, family in measurement_families().items()
         for name, command in getattr(family, kind).items()
     }

@@ -16,11 +16,11 @@ import numpy as np
 from probes.measurements.pivots import ShownRecords, lacking
 from probes.measurements.row_filters import (
     Where,
-    chosen,
-    interval_of,
-    place_of,
+    axis_words,
+    interval_of_row,
+    printed_unit,
     rows_in,
-    unit_of,
+    rows_where,
     worded,
 )
 from probes.statistics.metrics import axis_of, decimals, is_percent, label_of
@@ -28,7 +28,7 @@ from probes.statistics.metrics import axis_of, decimals, is_percent, label_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from probes.tables.charts import Chart, Look
+    from probes.tables.charts import Chart, Style
 
 
 def caption(view: Any, found: ShownRecords) -> tuple[str, str]:
@@ -77,7 +77,7 @@ class Lines:
         at = shown.reindex(columns=[self.x])[self.x]
         return lacking(found, shown[at.gt(0).fillna(False) if self.log else at.notna()])
 
-    def draw(self, found: ShownRecords, look: Look) -> Chart:
+    def chart(self, found: ShownRecords, style: Style) -> Chart:
         """One model has all lines in a panel; of several, each line has a panel."""
         import pandas as pd
 
@@ -86,7 +86,7 @@ class Lines:
         shown = self.chosen(found)
         rows = [row for row in rows_in(shown) if row["value"] is not None]
         several = len({row["model"] for row in rows}) > 1
-        unit = unit_of(rows[0]) if rows else self._metrics[0]
+        unit = printed_unit(rows[0]) if rows else self._metrics[0]
         scale = 100 if is_percent(unit) else 1
         drawn, levels, of_panel = [], {}, {}
         fixed = [name for name, place in self.where.items() if isinstance(place, str)]
@@ -96,14 +96,14 @@ class Lines:
             at, line = row.get(self.x), self._line(row, several=several)
             apart = str(row[self.apart]) if self.apart else ""
             if at is None:
-                levels[apart, place_of(row, (self.apart, *fixed))] = scale * row["value"]
+                levels[apart, axis_words(row, (self.apart, *fixed))] = scale * row["value"]
             elif at > 0 or not self.log:
                 panel = ", ".join(filter(None, (apart, line))) if several else apart
                 of_panel[panel] = apart
-                ends: Any = [scale * x for x in interval_of(row) or ()] or [None, None]
+                ends: Any = [scale * x for x in interval_of_row(row) or ()] or [None, None]
                 drawn.append((panel, row["model"], line, at, scale * row["value"], *ends))
         for name, metric in self.levels.items():
-            first = rows_in(chosen(found.frame, [metric], {}))[:1]
+            first = rows_in(rows_where(found.frame, [metric], {}))[:1]
             for row, apart in product(first, set(of_panel.values())):
                 levels[apart, name] = scale * row["value"]
         frame = pd.DataFrame(drawn, columns=["panel", "model", "line", "x", "value", "low", "high"])
@@ -115,7 +115,7 @@ class Lines:
         ]
         return charts.lines(
             pd.concat([frame, pd.DataFrame(dashed)]) if dashed else frame,
-            look,
+            style,
             x=self.x.replace("_", " "),
             y=self._axis(unit),
             title=worded(self.title, shown) or label_of(self._metrics[0]),
@@ -132,7 +132,7 @@ class Lines:
         """The rows that are drawn."""
         several = found.frame["model"].nunique() > 1
         where = {**self.where, **self.of_several} if several else self.where
-        return chosen(found.frame, self._metrics, where)
+        return rows_where(found.frame, self._metrics, where)
 
     def _line(self, row: Mapping[str, Any], *, several: bool) -> str:
         """The name of the curve that a number is on."""
@@ -143,7 +143,7 @@ class Lines:
         if not self.line:
             return ""
         if row[self.line] is None:
-            return place_of(row, (self.x, self.line))
+            return axis_words(row, (self.x, self.line))
         return f"layer {row['layer']}" if self.line == "layer" else str(row[self.line])
 
     def _axis(self, unit: str) -> str:
@@ -190,7 +190,7 @@ class Cells:
         """Reasons why models have no heat map, by label."""
         return lacking(found, self.chosen(found))
 
-    def draw(self, found: ShownRecords, look: Look) -> Chart:
+    def chart(self, found: ShownRecords, style: Style) -> Chart:
         """A panel for each model, and each place that stands apart."""
         import pandas as pd
 
@@ -212,14 +212,14 @@ class Cells:
             }
         )
         frame["text"] = frame["value"].map(self._text)
-        if self.more and look.hover:
+        if self.more and style.hover:
             texts = {model: self.more(found, model) for model in frame["model"].unique()}
             places = zip(frame["model"], frame["row"], frame["column"], strict=True)
             said: Any = [texts[model][row, column] for model, row, column in places]
             frame = frame.assign(said=said)
         return charts.heat_map(
             frame,
-            look,
+            style,
             down=self.down.replace("_", " "),
             across=self.across.replace("_", " "),
             legend_title=self.number
@@ -231,7 +231,7 @@ class Cells:
 
     def chosen(self, found: ShownRecords) -> pd.DataFrame:
         """The rows that are drawn."""
-        return chosen(found.frame, [self.metric], self.where)
+        return rows_where(found.frame, [self.metric], self.where)
 
     def _text(self, value: float) -> str:
         """A number as it is written into a cell: ``.98``."""
@@ -268,13 +268,13 @@ class Maps:
         reasons = {model: self._why(found, model) for model in found.records}
         return {**found.lacking, **{model: why for model, why in reasons.items() if why}}
 
-    def draw(self, found: ShownRecords, look: Look) -> Chart:
+    def chart(self, found: ShownRecords, style: Style) -> Chart:
         """A panel of pictures for each model."""
         import pandas as pd
 
         from probes.tables import charts
 
-        rows = chosen(found.frame, [self.metric], {})
+        rows = rows_where(found.frame, [self.metric], {})
         parts = []
         for model in [x for x in found.records if x not in self.missing(found)]:
             own = rows[rows["model"] == model].sort_values([self.down, self.across])
@@ -293,7 +293,7 @@ class Maps:
             )
         return charts.pictures(
             pd.concat(parts),
-            look,
+            style,
             down=self.down,
             across=self.across,
             kinds=self.kinds,

@@ -17,20 +17,20 @@ from probes.common.terminal import progress
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import Examples
 from probes.examples.scoring import Scorer
-from probes.extraction.alignment import WordTokenizer
-from probes.extraction.collectors import Collector
-from probes.extraction.interventions import Intervention
-from probes.extraction.shards import Shard, kept_words, row_of_each_text
-from probes.extraction.sites import Sites
-from probes.extraction.store import Store
-from probes.extraction.vectors import StoredVectors
-from probes.extraction.views import View, plain_text
-from probes.measurements.probing import Fits, Labels, Probing, joined
-from probes.measurements.trained import Trained
+from probes.extraction.changing.interventions import Intervention
+from probes.extraction.changing.sites import Sites
+from probes.extraction.reading.alignment import WordTokenizer
+from probes.extraction.reading.collectors import Collector
+from probes.extraction.reading.shards import Shard, kept_words, row_of_each_text
+from probes.extraction.reading.store import Store
+from probes.extraction.reading.vectors import StoredVectors
+from probes.extraction.reading.views import View, plain_text
+from probes.measurements.layer_fits import Fits, Labels, Probing, concatenated_fits
+from probes.measurements.trained_probes import Trained
 from probes.records.header import ModelRecord
 from probes.records.parameters import Parameters, of_layer, read_parameters
 from probes.records.probe_spec import ProbeSpec
-from probes.records.record import Extent
+from probes.records.record import FitsPerLayer
 from probes.records.result import Result
 from probes.records.values import Estimate
 from probes.statistics.bootstrap import means
@@ -38,7 +38,7 @@ from probes.statistics.partition import Partition, partition
 from probes.tasks.task import Task
 from probes.training.batches import Batches
 from probes.training.dataset import ProbingData
-from probes.training.fit import Draw, fit_steps
+from probes.training.fit import FitSeed, fit_steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class ModelContext:
         read: reads a view again and yields each shard with the collector's parts; nothing is
             stored.
         read_changed: like `read`, under interventions and in one shard; see
-            `probes.extraction.encoding.read_changed`.
+            `probes.extraction.reading.encoding.read_changed`.
         sites: finds the places where the model's passes can be changed.
         device: device to compute on.
         options: the measurement's options.
@@ -66,7 +66,7 @@ class ModelContext:
 
     corpus: Corpus
     model: ModelRecord
-    extent: Extent
+    extent: FitsPerLayer
     view: View
     stored: Store
     read: Callable[[View, Collector], Iterator[tuple[Shard, Mapping[str, torch.Tensor]]]]
@@ -278,7 +278,7 @@ class TaskContext(ModelContext):
         stored = read_parameters(cache, self.result.key) if cache else None
         found = dict(stored or {})
         if missing := [layer for layer in layers if of_layer(layer, "weight") not in found]:
-            found.update(self.fits(missing, [Draw()]).parameters)
+            found.update(self.fits(missing, [FitSeed()]).parameters)
         return found
 
     def groups(
@@ -300,21 +300,23 @@ class TaskContext(ModelContext):
     def fits(
         self,
         layers: Sequence[int],
-        draws: Sequence[Draw],
+        draws: Sequence[FitSeed],
         labels: Labels | None = None,
-        kept: NDArray[Any] | None = None,
+        in_training: NDArray[Any] | None = None,
     ) -> Fits:
         """Fit probes at some layers, in groups that fit in memory, and predict dev and test.
 
         Args:
             draws: seed and training sample of each of the K fits of a layer.
             labels: other labels than the task's; one set for all fits, or one per fit.
-            kept: training examples of each fit, in the order of the split (K, n); by default all.
+            in_training: training examples of each fit, in the split's order (K, n); by default all.
 
         Raises:
             TaskError: a dev loss is not finite.
         """
         groups, data = list(self.groups(layers, len(draws))), self.data
-        steps = fit_steps(self.spec, data.sentences("train"), data.n_outputs, draws, kept)
+        steps = fit_steps(self.spec, data.sentences("train"), data.n_outputs, draws, in_training)
         with self.bar(len(groups) * steps):
-            return joined(self.probing.fits(*group, draws, labels, kept) for group in groups)
+            return concatenated_fits(
+                self.probing.fits(*group, draws, labels, in_training) for group in groups
+            )

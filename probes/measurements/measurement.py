@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from probes.common.errors import UserError
 from probes.common.registry import Registry, did_you_mean
-from probes.measurements.catalogue import families, registered
+from probes.measurements.catalogue import measurement_families, registered
 from probes.records.values import Frozen
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
     from probes.data.sentence import Corpus
-    from probes.extraction.collectors import Collector
-    from probes.extraction.views import View
+    from probes.extraction.reading.collectors import Collector
+    from probes.extraction.reading.views import View
     from probes.measurements.pivots import AnyView, ChartView
     from probes.records.header import ExampleCounts
     from probes.records.parameters import Parameters
     from probes.records.probe_spec import ProbeSpec
-    from probes.records.record import Extent, Record
+    from probes.records.record import FitsPerLayer, Record
     from probes.records.result import Result
-    from probes.records.row import Place, Row
+    from probes.records.row import AxisValue, Row
     from probes.tables.table import Table
     from probes.tasks.task import Task
 
@@ -51,7 +51,7 @@ class NoOptions(Frozen):
 
 
 @dataclass(frozen=True)
-class Found:
+class Measured:
     """Findings that a measurement returns. One that has only rows may yield them instead.
 
     Attributes:
@@ -68,7 +68,7 @@ class Found:
     rows: Iterable[Row] = ()
     arrays: Mapping[str, NDArray[np.generic]] = field(default_factory=dict)
     parameters: Parameters = field(default_factory=dict)
-    facts: Mapping[str, Place] = field(default_factory=dict)
+    facts: Mapping[str, AxisValue] = field(default_factory=dict)
     notes: Sequence[str] = ()
     examples: ExampleCounts | None = None
 
@@ -96,7 +96,7 @@ class ScoresBehind(NamedTuple):
         return tuple(sorted({self.layers[0], self.best, self.layers[-1]}))
 
 
-class Beside(NamedTuple):
+class UseColumn(NamedTuple):
     """Numbers by layer that are shown beside the scores of a task, in `show --by use`.
 
     Attributes:
@@ -142,15 +142,15 @@ class Request(NamedTuple):
         return self.scored
 
 
-def _every_layer(request: Request) -> Extent:
+def _every_layer(request: Request) -> FitsPerLayer:
     return dict.fromkeys(request.layers, 1)
 
 
-def _always(task: Task, probe: ProbeSpec, level: Level) -> str:
+def _no_reason(task: Task, probe: ProbeSpec, level: Level) -> str:
     return ""
 
 
-def _nothing_of_its_own(*_: Any) -> None:
+def _none(*_: Any) -> None:
     return None
 
 
@@ -164,7 +164,7 @@ def _no_more_tables(record: Record) -> Sequence[Table]:
     return ()
 
 
-def csv_lines(record: Record) -> Iterator[Mapping[str, Place]]:
+def csv_lines(record: Record) -> Iterator[Mapping[str, AxisValue]]:
     """The lines of a CSV file, by column: all numbers of a record as they are."""
     rows, axes = list(record.rows), record.rows.axes
     filled = [name for name in ("n", "p") if any(getattr(row, name) for row in rows)]
@@ -180,7 +180,7 @@ class Measurement:
 
     Attributes:
         name: lower-case letters, digits and underscores; part of file names.
-        function: gets a context, and yields rows or returns `Found`.
+        function: gets a context, and yields rows or returns `Measured`.
         of: "model" for a model that has read a corpus (`ModelContext`); "task" for each task and
             probe family (`TaskContext`); "pair" for each other model and the base, which is the
             first model of the run (`PairContext`). Random twins are among the other models. The
@@ -192,24 +192,23 @@ class Measurement:
         needs: annotation layers without which a corpus is refused.
         options: settings, each with a default and a description. Each field becomes a flag
             ``--<name>-<field>``. Given values are part of the key.
-        views: tables and charts of the rows. By default a table of all numbers by layer, and a
+        shows: tables and charts of the rows. By default a table of all numbers by layer, and a
             chart of their curves. Those of evidence see one task at a time. A view may be an
             object with ``name``, ``title``, ``note``, ``missing(found)``, which returns reasons by
-            model, and ``draw(found, look)``, which returns a chart.
-        beside: numbers by layer that `show --by use` puts beside scores.
+            model, and ``chart(found, style)``, which returns a chart.
+        use_columns: numbers by layer that `show --by use` puts beside scores.
         extent: from a `Request` to the number of repetitions by layer; empty to measure nothing.
             A stored record is kept if it has all of these layers.
-        missing: from a task, the settings of a probe and the level of evidence to the reason for
-            not measuring them; empty to measure.
-        of_twins: whether evidence of random twins is always gathered, not only if it is full.
-        view: from the corpus and the options to the texts that the collector reads; None for all
+        missing: called with (task, probe, level); returns why it is not measured, or "".
+        also_for_twins: whether evidence of random twins is always gathered, not only if it is full.
+        reads: from the corpus and the options to the texts that the collector reads; None for all
             sentences.
         collector: from the corpus, the layers and the options to the `Collector` of forward passes;
             None for word vectors.
         head: "needed" or "used" if the measurement needs, or can use, a language-model head.
         shares_arrays: whether the arrays have neither text nor labels, such as sums over sentences,
             and may be passed on where a licence forbids text.
-        for_items: the measurement to make instead for a corpus of items.
+        variant_for_items: the measurement to make instead for a corpus of items.
         missing_of: from a result to the reason why it lacks this measurement, for charts.
         more_tables: from a record to tables that follow those of the views.
         csv_lines: from a record to the lines of its CSV file, by column.
@@ -217,28 +216,28 @@ class Measurement:
     """
 
     name: str
-    function: Callable[[Any], Found | Iterable[Row]]
+    function: Callable[[Any], Measured | Iterable[Row]]
     of: Literal["task", "model", "pair"] = "model"
     after: str = ""
     version: int = 1
     needs: tuple[str, ...] = ()
     options: type[Frozen] = NoOptions
-    views: Sequence[AnyView] = ()
-    beside: Sequence[Beside] = ()
-    extent: Callable[[Request], Extent] = _every_layer
-    missing: Callable[[Task, ProbeSpec, Level], str] = _always
-    of_twins: bool = False
-    view: Callable[[Corpus, Any], View | None] = _nothing_of_its_own
-    collector: Callable[[Corpus, Sequence[int], Any], Collector | None] = _nothing_of_its_own
+    shows: Sequence[AnyView] = ()
+    use_columns: Sequence[UseColumn] = ()
+    extent: Callable[[Request], FitsPerLayer] = _every_layer
+    missing: Callable[[Task, ProbeSpec, Level], str] = _no_reason
+    also_for_twins: bool = False
+    reads: Callable[[Corpus, Any], View | None] = _none
+    collector: Callable[[Corpus, Sequence[int], Any], Collector | None] = _none
     head: Literal["", "needed", "used"] = ""
     shares_arrays: bool = False
-    for_items: str = ""
+    variant_for_items: str = ""
     missing_of: Callable[[Result], str] = _unmeasured
     more_tables: Callable[[Record], Sequence[Table]] = _no_more_tables
-    csv_lines: Callable[[Record], Iterable[Mapping[str, Place]]] = csv_lines
+    csv_lines: Callable[[Record], Iterable[Mapping[str, AxisValue]]] = csv_lines
     csv_name: str = ""
 
-    def __call__(self, context: Any) -> Found | Iterable[Row]:
+    def __call__(self, context: Any) -> Measured | Iterable[Row]:
         """Measure the layers of `context.extent`."""
         return self.function(context)
 
@@ -259,7 +258,7 @@ class Measurement:
         return self.of == "task" and bool(self.after)
 
     @property
-    def of_results(self) -> bool:
+    def spans_tasks(self) -> bool:
         """Whether it is about all tasks that were scored."""
         return self.of == "model" and bool(self.after)
 
@@ -272,21 +271,21 @@ class Measurement:
 
     def is_complete(self, record: Record, request: Request) -> bool:
         """Whether a stored record has all that is asked for; of evidence, for these scores."""
-        from probes.records.record import covers
+        from probes.records.record import includes
 
         same = request.scored is None or record.behind == request.scored.headline
-        return same and covers(record.extent, self.extent(request))
+        return same and includes(record.extent, self.extent(request))
 
-    def united(self, stored: Extent, wanted: Extent) -> Extent:
+    def merged(self, stored: FitsPerLayer, wanted: FitsPerLayer) -> FitsPerLayer:
         """Extent to measure if a stored record has less than is wanted, so that nothing is lost.
 
         All layers of both, each as often as the most: the predictions of scores make up one array.
         Evidence is recomputed for exactly the wanted layers, because it depends on the whole
         request.
         """
-        from probes.records.record import united
+        from probes.records.record import merged_fits
 
-        both = united(stored, wanted)
+        both = merged_fits(stored, wanted)
         return wanted if self.is_evidence else dict.fromkeys(both, max(both.values()))
 
     # What is shown. Evidence is shown with scores: its `records` are results, and else its own.
@@ -302,7 +301,7 @@ class Measurement:
         """The charts among its views."""
         from probes.measurements.pivots import Pivot
 
-        return [view for view in self.views if not isinstance(view, Pivot)]
+        return [view for view in self.shows if not isinstance(view, Pivot)]
 
     @property
     def figure_names(self) -> list[str]:
@@ -312,28 +311,28 @@ class Measurement:
 
 LOCALISATION = "localisation"
 
-_HERE = "probes.measurements"
+_PROBING = "probes.probing"
 
 EVIDENCE = {
-    "training_variance": f"{_HERE}.training_variance",
-    "selectivity": f"{_HERE}.selectivity",
-    "conditional_probing": f"{_HERE}.conditional_probing",
-    "description_length": f"{_HERE}.description_length",
-    LOCALISATION: f"{_HERE}.localisation",
-    "sparse_probing": f"{_HERE}.sparse_probing",
+    "training_variance": f"{_PROBING}.training_variance",
+    "selectivity": f"{_PROBING}.selectivity",
+    "conditional_probing": f"{_PROBING}.conditional_probing",
+    "description_length": f"{_PROBING}.description_length",
+    LOCALISATION: f"{_PROBING}.localisation",
+    "sparse_probing": f"{_PROBING}.sparse_probing",
 }
 """The evidence behind scores, most valuable first, and the module of each."""
 
 CORPUS = registered("measurements")
 """Measurements of a corpus as a whole, which `--measurements` asks for, and the module of each."""
 
-ON_REQUEST = {"malformed": f"{_HERE}.malformed", **registered("evidence")}
+ON_REQUEST = {"malformed": f"{_PROBING}.malformed", **registered("evidence")}
 """Further evidence, which is gathered where it is named."""
 
-TRANSFER = "".join(family.transfer for family in families().values())
+TRANSFER = "".join(family.transfer for family in measurement_families().values())
 """The evidence that `--transfer` asks for; empty if no family has it."""
 
-_OWN = {"scores": f"{_HERE}.scores", **EVIDENCE, **ON_REQUEST, **CORPUS}
+_OWN = {"scores": f"{_PROBING}.scores", **EVIDENCE, **ON_REQUEST, **CORPUS}
 
 LEVELS = ("none", "standard", "full")
 """Values of `--evidence` that are not names of measurements."""
@@ -353,7 +352,7 @@ _made: dict[str, Measurement] = {}
 
 def measurement(
     name: str, **about: Any
-) -> Callable[[Callable[[Any], Found | Iterable[Row]]], Measurement]:
+) -> Callable[[Callable[[Any], Measured | Iterable[Row]]], Measurement]:
     """Make a measurement of the decorated function, and register it.
 
     The first line of the function's docstring is the measurement's summary.
@@ -388,10 +387,10 @@ def measurement(
     if not (isinstance(options, type) and issubclass(options, Frozen)):
         raise UserError(f"{what}: options has to be a subclass of Frozen.")
 
-    def register(function: Callable[[Any], Found | Iterable[Row]]) -> Measurement:
+    def register(function: Callable[[Any], Measured | Iterable[Row]]) -> Measurement:
         from probes.measurements.pivots import ByLayer, Pivot
 
-        made = Measurement(name, function, **{"views": (Pivot(), ByLayer(name)), **about})
+        made = Measurement(name, function, **{"shows": (Pivot(), ByLayer(name)), **about})
         if not made.summary:
             raise UserError(f"{what}: its docstring has no first line, which is its summary.")
         if _OWN.get(name) == getattr(function, "__module__", ""):
@@ -437,7 +436,11 @@ def get_measurement(name: str) -> Measurement:
 def option_fields(name: str) -> Mapping[str, FieldInfo]:
     """The fields of a measurement's options that are flags; the suite's own is not imported."""
     if name in _OWN:
-        own = [family.options[name] for family in families().values() if name in family.options]
+        own = [
+            family.options[name]
+            for family in measurement_families().values()
+            if name in family.options
+        ]
         return own[0].model_fields if own else {}
     return get_measurement(name).options.model_fields
 
@@ -452,9 +455,9 @@ def corpus_measurements() -> list[Measurement]:
     return [each for each in map(get_measurement, measurements) if each.of != "task"]
 
 
-def as_found(found: Found | Iterable[Row]) -> Found:
-    """`Found` of a measurement's return value; rows that it yields are computed here."""
-    return found if isinstance(found, Found) else Found(tuple(found))
+def as_measured(found: Measured | Iterable[Row]) -> Measured:
+    """`Measured` of a measurement's return value; rows that it yields are computed here."""
+    return found if isinstance(found, Measured) else Measured(tuple(found))
 
 
 measurements.mark_as_shipped()

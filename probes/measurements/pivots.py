@@ -1,6 +1,6 @@
 """Tables of rows as data: what stands in their lines, columns and sections.
 
-Tables and charts of a measurement are its attribute `views`; without any, it has one table of
+Tables and charts of a measurement are its attribute `shows`; without any, it has one table of
 everything by layer.
 """
 
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from probes.measurements.row_filters import (
     Marks,
     Where,
-    axes_of,
-    chosen,
-    interval_of,
+    axis_names,
+    axis_words,
+    interval_of_row,
     marks_of,
-    named,
-    place_of,
+    metric_heading,
+    printed_unit,
     rows_in,
-    unit_of,
+    rows_where,
     worded,
 )
 from probes.measurements.table_cells import score_cell
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from probes.records.record import Record
     from probes.records.record_files import Arrays
-    from probes.tables.charts import Look
+    from probes.tables.charts import Style
 
 
 Key = tuple[Any, ...]
@@ -63,7 +63,7 @@ class Section:
 
     def chosen(self, frame: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
         """Its rows, under the metrics in whose columns they stand."""
-        found = chosen(frame, list(self.metrics) or metrics, self.where)
+        found = rows_where(frame, list(self.metrics) or metrics, self.where)
         return found.assign(metric=found["metric"].replace(dict(self.metrics)))
 
 
@@ -119,7 +119,7 @@ class Pivot:
         Raises:
             ValueError: two numbers would stand in one cell.
         """
-        places = chosen(frame, self._metrics, self.where)
+        places = rows_where(frame, self._metrics, self.where)
         if places.empty:
             return []
         if not self.apart:
@@ -134,9 +134,9 @@ class Pivot:
         return (*self.metrics, *self.below) if self.metrics else ()
 
     def _table(self, frame: pd.DataFrame, title: str, notes: Sequence[str]) -> Table:
-        shown = chosen(frame, self._metrics, self.where)
+        shown = rows_where(frame, self._metrics, self.where)
         if self.mean:
-            shown = averaged(shown, self.mean, self.rows)
+            shown = mean_over_axis(shown, self.mean, self.rows)
         columns = self.columns or self._that_differ(shown)
         # Axes of metrics of which there are no numbers.
         lacking = [name for name in (self.rows, *columns) if name not in shown]
@@ -147,7 +147,9 @@ class Pivot:
         heads = dict(sorted(heads.items(), key=lambda head: self._place(head[0], columns)))
         own = worded(self.title, shown)
         if not own and columns and "metric" not in columns:
-            own = ", ".join(named(metric) for metric in self.metrics or shown["metric"].unique())
+            own = ", ".join(
+                metric_heading(metric) for metric in self.metrics or shown["metric"].unique()
+            )
             own += f" by {columns[0].replace('_', ' ')}" * (columns != ("task",))
         marks = marks_of(frame, self._metrics, self.where) if self.marked else {}
         lines = self._lines(shown, columns, list(heads), marks)
@@ -181,7 +183,7 @@ class Pivot:
             line = cells.setdefault(self._line(row, columns, section), {})
             if key in line:
                 raise ValueError(f"two numbers of {' and '.join(map(str, key))} are in one cell")
-            cell = _cell(row, **marks.get((row["key"], row["metric"], row["layer"]), {}))
+            cell = _cell_of_row(row, **marks.get((row["key"], row["metric"], row["layer"]), {}))
             if self.before:
                 cell = replace(cell, text=f"{row[self.before]}: {cell.text}")
             line[key] = cell
@@ -199,7 +201,7 @@ class Pivot:
         above = shown[~shown["metric"].isin(self.below)]
         return tuple(
             name
-            for name in ("task", "metric", *axes_of(above))
+            for name in ("task", "metric", *axis_names(above))
             if name not in (self.rows, self.apart)
             and (above[name].nunique(dropna=False) > 1 or (name == "task" and shown[name].any()))
         )
@@ -215,7 +217,7 @@ class Pivot:
             return place, str(place)
         if row["metric"] in self.below:
             return None, axis_of(row["metric"])
-        return None, place_of(row, columns) or "model"
+        return None, axis_words(row, columns) or "model"
 
     def _head(self, row: Mapping[str, Any], columns: Sequence[str]) -> str:
         """The head of the column that a number stands in: ``entropy`` over ``head 3``."""
@@ -226,7 +228,7 @@ class Pivot:
             if called is not None:
                 parts.append(called)
             elif name == "metric":
-                parts.append(label_of(place) if self.title.endswith("%") else named(place))
+                parts.append(label_of(place) if self.title.endswith("%") else metric_heading(place))
             elif name == "task" and place is not None:
                 metric = label_of(row["unit"]) if quantity(row["metric"]).of_task else ""
                 marks = ", ".join(filter(None, [metric, row["marks"]]))
@@ -236,7 +238,7 @@ class Pivot:
                     str(place) if _says_itself(name, place, columns) else f"{name} {place}"
                 )
         below = ", ".join(filter(None, parts[1:]))
-        return "\n".join(filter(None, [*parts[:1], below])) or named(row["metric"])
+        return "\n".join(filter(None, [*parts[:1], below])) or metric_heading(row["metric"])
 
     def _place(self, key: tuple[Any, ...], columns: Sequence[str]) -> int:
         """Orders columns by metric as they are asked for; else they keep their order."""
@@ -245,7 +247,7 @@ class Pivot:
         return self.metrics.index(key[columns.index("metric")])
 
 
-def averaged(frame: pd.DataFrame, axis: str, rows: str) -> pd.DataFrame:
+def mean_over_axis(frame: pd.DataFrame, axis: str, rows: str) -> pd.DataFrame:
     """The means over the places on an axis, of baselines over `rows` as well; without intervals."""
     if "baseline" in frame:
         frame = frame.assign(**{rows: frame[rows].mask(frame["baseline"].notna())})
@@ -255,12 +257,12 @@ def averaged(frame: pd.DataFrame, axis: str, rows: str) -> pd.DataFrame:
     return means.assign(low=None, high=None, n=None, p=None, why="")
 
 
-def _cell(row: Mapping[str, Any], **marks: Any) -> Cell:
+def _cell_of_row(row: Mapping[str, Any], **marks: Any) -> Cell:
     value = row["value"]
     if quantity(row["metric"]).deviation and value is not None:
-        return Cell(shown_sd(value, unit_of(row)), value=value)
+        return Cell(shown_sd(value, printed_unit(row)), value=value)
     skewed = quantity(row["metric"]).skewed
-    return score_cell(value, interval_of(row), unit_of(row), brackets=skewed, **marks)
+    return score_cell(value, interval_of_row(row), printed_unit(row), brackets=skewed, **marks)
 
 
 def _says_itself(name: str, place: Any, columns: Sequence[str]) -> bool:
@@ -287,7 +289,7 @@ def _reasons(frame: pd.DataFrame, axes: Sequence[str]) -> Iterator[str]:
 
 
 class ShownRecords(Protocol):
-    """Records of several models by label, from which a chart is drawn, as in `Findings`."""
+    """Records of several models by label, from which a chart is drawn, as in `RecordsByModel`."""
 
     @property
     def records(self) -> Mapping[str, Record]:
@@ -338,7 +340,7 @@ class ChartView(Protocol):
     def missing(self, found: ShownRecords) -> dict[str, str]:
         """Reasons why models are not in it, by label."""
 
-    def draw(self, found: ShownRecords, look: Look) -> Any:
+    def chart(self, found: ShownRecords, style: Style) -> Any:
         """An Altair chart of all other models."""
 
 
@@ -359,29 +361,29 @@ class ByLayer:
 
     def chosen(self, found: ShownRecords) -> pd.DataFrame:
         """The rows that are drawn."""
-        rows = chosen(found.frame, (), dict.fromkeys(axes_of(found.frame)))
+        rows = rows_where(found.frame, (), dict.fromkeys(axis_names(found.frame)))
         return rows[rows["layer"].notna()]
 
     def missing(self, found: ShownRecords) -> dict[str, str]:
         """Reasons why models are not in it, by label."""
         return lacking(found, self.chosen(found))
 
-    def draw(self, found: ShownRecords, look: Look) -> Any:
+    def chart(self, found: ShownRecords, style: Style) -> Any:
         """An Altair chart of all other models."""
         from probes.tables import charts
 
         rows = self.chosen(found).dropna(subset="value")
-        units = [unit_of(row) for row in rows_in(rows)]
+        units = [printed_unit(row) for row in rows_in(rows)]
         scales = [100 if is_percent(unit) else 1 for unit in units]
         ends = {x: rows[x].astype(float) * scales for x in ("value", "low", "high")}
         panels = [axis_of(unit) for unit in units]
-        return charts.lines(rows.assign(panel=panels, line="", x=rows["layer"], **ends), look)
+        return charts.lines(rows.assign(panel=panels, line="", x=rows["layer"], **ends), style)
 
 
 AnyView = Pivot | ChartView
 
 
-def tables(
+def tables_of_views(
     views: Sequence[AnyView], frame: pd.DataFrame, title: str, notes: Sequence[str] = ()
 ) -> list[Table]:
     """The tables among views, each with its notes; the first has those that belong to none."""

@@ -11,7 +11,7 @@ from probes.common.errors import UserError
 from probes.common.origin import described, failing_line
 from probes.common.registry import Registry
 from probes.data.registered import corpora
-from probes.extraction.windows import LEFT_TO_RIGHT_RULE, WINDOW_RULE
+from probes.extraction.reading.windows import LEFT_TO_RIGHT_RULE, WINDOW_RULE
 from probes.measurements.measurement import get_measurement, measurements
 from probes.records.header import PlugIn
 from probes.records.probe_spec import PROBES
@@ -19,11 +19,11 @@ from probes.records.record import Inputs, Record, record_key
 from probes.statistics.metrics import metrics
 from probes.tasks.builtin import tasks, version_of
 from probes.tasks.task import Task, plain_name
-from probes.training.families import families
+from probes.training.families import probe_families
 
 REGISTRIES: dict[str, Registry[object]] = {
     registry.noun: registry  # type: ignore[misc]
-    for registry in (tasks, metrics, families, measurements, corpora)
+    for registry in (tasks, metrics, probe_families, measurements, corpora)
 }
 
 
@@ -110,7 +110,7 @@ def as_loaded(record: Record) -> bool:
     return True
 
 
-def in_words(plug_ins: Iterable[PlugIn]) -> str:
+def plug_ins_text(plug_ins: Iterable[PlugIn]) -> str:
     """The plug-ins as text, with short digests; empty if there are none."""
     return ", ".join(f"{name} {sha256[:8]}" for name, sha256 in digests(plug_ins).items())
 
@@ -140,16 +140,16 @@ def has_current_numerics(record: Record) -> bool:
         plug_ins=digests(x for x in record.plug_ins if x.kind != "measurement"),
     )
     name = record.measurement
-    version, of_results = record.measurement_version, False
+    version, spans_tasks = record.measurement_version, False
     if name in measurements:
-        version, of_results = get_measurement(name).version, get_measurement(name).of_results
+        version, spans_tasks = get_measurement(name).version, get_measurement(name).spans_tasks
     # The record lacks the number of documents, the base's data type and the keys of scores.
     measured = {
         inputs.model_copy(update={"windows": rule, "few_documents": few}).digest
         for rule in rules
         for few in (False, True)
     }
-    if record.base or of_results:
+    if record.base or spans_tasks:
         measured = {record.inputs}
     source = source_of(record.plug_ins)
     keys = {record_key(each, name, version, record.settings, source) for each in measured}

@@ -20,9 +20,9 @@ from pathlib import Path
 from types import CodeType
 
 import probes.tasks.builtin
-from probes.common.defined import begin_run, own_imports
 from probes.common.errors import UserError
 from probes.common.files import sha256
+from probes.common.notebook_code import begin_run, own_imports
 from probes.common.origin import Loading, Origin, described, failing_line, loading
 from probes.common.terminal import progress
 
@@ -53,7 +53,7 @@ def discover(include: Iterable[str | Path] = ()) -> None:
         UserError: a file of `include` cannot be loaded, or registers nothing.
     """
     begin_run()
-    for name, load in _found():
+    for name, load in _plug_ins_not_loaded():
         try:
             load()
         except UserError as error:
@@ -64,7 +64,7 @@ def discover(include: Iterable[str | Path] = ()) -> None:
         load_file(file)
 
 
-def _found() -> Iterator[tuple[str, Callable[[], object]]]:
+def _plug_ins_not_loaded() -> Iterator[tuple[str, Callable[[], object]]]:
     """Names of plug-ins that are not loaded yet, with functions that load them."""
     for path in sorted(TASKS.glob("[!_]*.py")):
         if (module := f"probes.tasks.{path.stem}") not in sys.modules:
@@ -114,7 +114,7 @@ def _load(path: Path, shown: str, name: str) -> Loading:
     except OSError as error:
         raise UserError(f"{shown}: cannot be read ({error.strerror or error}).") from error
     helpers = own_imports(path, content)
-    origin = Origin(shown, (path, *helpers.values()), _sha256(content, helpers))
+    origin = Origin(shown, (path, *helpers.values()), _digest_with_helpers(content, helpers))
     if before := _loaded.get(path):
         if before.origin.sha256 == origin.sha256:
             return before
@@ -140,7 +140,7 @@ def _load(path: Path, shown: str, name: str) -> Loading:
     return found
 
 
-def _sha256(content: bytes, helpers: Mapping[str, Path]) -> str:
+def _digest_with_helpers(content: bytes, helpers: Mapping[str, Path]) -> str:
     """Digest of a file together with the user's own modules that it imports."""
     digest = hashlib.sha256(content)
     if helpers:
@@ -188,13 +188,13 @@ def _install(point: EntryPoint) -> None:
     """Import the module of an entry point, on behalf of its distribution."""
     distribution = f"{point.dist.name} {point.dist.version}" if point.dist else point.group
     roots = _package(point.module.partition(".")[0])
-    origin = Origin(point.module, roots, _digest(roots), distribution)
+    origin = Origin(point.module, roots, _digest_of_package(roots), distribution)
     with _blamed(origin), loading(origin) as found:
         importlib.import_module(point.module)
     _loaded[point.module] = found
 
 
-def _digest(roots: Iterable[Path]) -> str:
+def _digest_of_package(roots: Iterable[Path]) -> str:
     """SHA-256 of all Python files of a package, since helpers also affect results."""
     digest = hashlib.sha256()
     for root in roots:

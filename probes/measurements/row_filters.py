@@ -56,13 +56,13 @@ class BestOnDev:
 
     def rows(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The row with the highest dev score of each record, of equal ones the first."""
-        scores = chosen(frame, [self.metric], {**self.where, "split": "dev"}).dropna(
+        scores = rows_where(frame, [self.metric], {**self.where, "split": "dev"}).dropna(
             subset=["value"]
         )
         return scores.loc[scores.groupby(RECORD)["value"].idxmax()]
 
 
-def chosen(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> pd.DataFrame:
+def rows_where(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> pd.DataFrame:
     """The rows of some metrics, or of all, that lie where they should."""
     found = frame[frame["metric"].isin(metrics)] if metrics else frame
     for column, wanted in {"split": "test", **where}.items():
@@ -98,14 +98,14 @@ def marks_of(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> Marks
     for metric in metrics:
         best = BestOnDev(metric, where).rows(frame)
         best_layers = set(zip(best["key"], best["layer"], strict=True))
-        tests = chosen(frame, [f"{metric}_p_best"], where)
+        tests = rows_where(frame, [f"{metric}_p_best"], where)
         tests = tests.astype(object).where(tests.notna(), None)
         for key, layer, p in zip(tests["key"], tests["layer"], tests["value"], strict=True):
             found[key, metric, layer] = layer_marks(p, best=(key, layer) in best_layers)
     return found
 
 
-def axes_of(frame: pd.DataFrame) -> list[str]:
+def axis_names(frame: pd.DataFrame) -> list[str]:
     """The axes of its rows."""
     return [str(name) for name in frame if name not in (*HEADER, *Row._fields)]
 
@@ -119,23 +119,23 @@ def rows_in(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def interval_of(row: Mapping[str, Any]) -> Interval:
+def interval_of_row(row: Mapping[str, Any]) -> Interval:
     """The interval of a row; None without one."""
     return None if row["low"] is None or row["high"] is None else (row["low"], row["high"])
 
 
-def unit_of(row: Mapping[str, Any]) -> str:
+def printed_unit(row: Mapping[str, Any]) -> str:
     """The metric as which a number is printed: its own, or that of its task."""
     metric: str = row["unit"] if quantity(row["metric"]).of_task else row["metric"]
     return metric
 
 
-def named(metric: str) -> str:
+def metric_heading(metric: str) -> str:
     """A metric in heads and titles of tables."""
     return label_of(metric) + ", %" * is_percent(metric)
 
 
-def place_of(row: Mapping[str, Any], apart_from: Sequence[str] = ()) -> str:
+def axis_words(row: Mapping[str, Any], apart_from: Sequence[str] = ()) -> str:
     """A row's places on its axes, in words: ``labels alone``."""
     known = (*HEADER, *Row._fields, *apart_from)
     return ", ".join(str(x) for name, x in row.items() if name not in known and x is not None)

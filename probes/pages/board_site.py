@@ -11,15 +11,22 @@ from typing import Any, NamedTuple
 
 from probes import __version__
 from probes.boards.leaderboard_csv import tidy, write_tidy
-from probes.boards.ranking_tables import MEAN, csv_rows, ranked, rules, table_apart, table_of_all
-from probes.boards.rankings import Ranking, by_task_group, make_rankings, named
+from probes.boards.ranking_tables import (
+    MEAN,
+    csv_rows,
+    ranking_frame,
+    rules,
+    table_apart,
+    table_of_all,
+)
+from probes.boards.rankings import Ranking, by_task_group, make_rankings, named_candidates
 from probes.boards.submissions import LeftOff, Submission, by_submission, place_of_submission
 from probes.common.errors import UserError
 from probes.common.files import folder_name, published, writing
-from probes.extraction.model_names import is_twin_name
+from probes.extraction.models.model_names import is_twin_name
 from probes.pages.page import templates, write_page
 from probes.records.record import SCHEMA_VERSION
-from probes.records.record_files import place_of
+from probes.records.record_files import path_in_results
 from probes.records.result import Result
 from probes.tables.figures import printable_spec
 from probes.tables.table import Table, TableRow
@@ -52,7 +59,7 @@ class RankingSection(NamedTuple):
 
 
 def _section(group: str, ranking: Ranking) -> RankingSection:
-    frame = ranked(ranking)
+    frame = ranking_frame(ranking)
     table = table_of_all(ranking, frame)
     return RankingSection(
         {
@@ -90,7 +97,7 @@ def write_site(submission: Submission, folder: Path) -> Path:
         UserError: the folder cannot be written.
     """
     results = submission.results
-    candidates = named(results, place_of_submission)
+    candidates = named_candidates(results, place_of_submission)
     sections = [
         _section(group, ranking)
         for every in make_rankings(candidates)
@@ -102,7 +109,11 @@ def write_site(submission: Submission, folder: Path) -> Path:
         "claimed": CLAIMED,
         "rankings": [row for section in sections for row in section.rows],
         "left_off": [
-            {"file": place_of(x.path).as_posix(), "measurement": x.record.measurement, "why": x.why}
+            {
+                "file": path_in_results(x.path).as_posix(),
+                "measurement": x.record.measurement,
+                "why": x.why,
+            }
             for x in submission.left_off
         ],
     }
@@ -117,12 +128,12 @@ def write_site(submission: Submission, folder: Path) -> Path:
     with published(folder / PARQUET) as temporary:
         tidy(results.values()).to_parquet(temporary, index=False)
     text = json.dumps(printable_spec(content), indent=1, ensure_ascii=False, allow_nan=False)
-    _write(folder / JSON, text)
+    _write_page(folder / JSON, text)
     environment = templates()
     text = environment.get_template(INDEX).render(
         version=__version__,
         sections=sections,
-        choices={name: _values(sections, name) for name in sections[0].filters},
+        choices={name: _filter_values(sections, name) for name in sections[0].filters},
         # Of several, the first counts.
         links={
             c.name: file
@@ -136,7 +147,7 @@ def write_site(submission: Submission, folder: Path) -> Path:
         left_off=_left_off(submission.left_off),
         downloads=(CSV, PARQUET, JSON),
     )
-    return _write(folder / INDEX, text)
+    return _write_page(folder / INDEX, text)
 
 
 class ModelPage(NamedTuple):
@@ -152,21 +163,21 @@ def _pages(results: Mapping[Path, Result]) -> dict[str, ModelPage]:
     for found in by_submission(results).values():
         models = {x.model.name: x.model.random_seed is not None for x in found.values()}
         own = [name for name, random in models.items() if not random]
-        alone = [name for name in models if not any(_is_of(name, of) for of in own)]
+        alone = [name for name in models if not any(_names_model(name, of) for of in own)]
         for name in sorted({*own, *alone}):
             n = sum(page.name == name for page in pages.values())
             file = f"{MODELS}/{folder_name(name)}{f'-{n + 1}' * bool(n)}.html"
-            of_name = {path: x for path, x in found.items() if _is_of(x.model.name, name)}
+            of_name = {path: x for path, x in found.items() if _names_model(x.model.name, name)}
             pages[file] = ModelPage(name, of_name)
     return pages
 
 
-def _is_of(name: str, model: str) -> bool:
+def _names_model(name: str, model: str) -> bool:
     """Whether a name is that of a model or its random twin."""
     return name == model or is_twin_name(name, model)
 
 
-def _values(sections: Iterable[RankingSection], name: str) -> list[str]:
+def _filter_values(sections: Iterable[RankingSection], name: str) -> list[str]:
     """Values to choose from; none if there is no choice."""
     found = list(dict.fromkeys(section.filters[name] for section in sections))
     return found if len(found) > 1 else []
@@ -178,7 +189,7 @@ def _left_off(records: Iterable[LeftOff]) -> Table:
     return Table("Left off the board", ("measurement", "records", "why"), tuple(rows), left=3)
 
 
-def _write(path: Path, text: str) -> Path:
+def _write_page(path: Path, text: str) -> Path:
     with published(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return path

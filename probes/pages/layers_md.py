@@ -25,8 +25,8 @@ from probes.records.record import Record, corpus_title, limit_of, model_title, s
 from probes.records.result import Result
 from probes.statistics.metrics import shown
 from probes.statistics.partition import FEWEST
-from probes.tables.printing import TIE, escaped, markdown, markdown_lines
-from probes.tables.table import Table, cell_text, csv_line, legend
+from probes.tables.printing import TIE, escaped_markdown, markdown, markdown_lines
+from probes.tables.table import Table, cell_text, csv_line, marks_legend
 
 
 def layers_md(results: Sequence[Result]) -> str:
@@ -36,19 +36,19 @@ def layers_md(results: Sequence[Result]) -> str:
         family: [result for result in results if result.probe.family == family]
         for family in dict.fromkeys(result.probe.family for result in results)
     }
-    title = escaped(f"# {model_title(first)} on {corpus_title(first)}")
+    title = escaped_markdown(f"# {model_title(first)} on {corpus_title(first)}")
     lines = [title + " (causal)" * first.model.causal, ""]
     marked: list[Table] = []
     for family, chosen in families.items():
         lines += [f"## {family} probe, test", ""]
-        lines += [*(f"- {escaped(sentence(result))}" for result in chosen), ""]
+        lines += [*(f"- {escaped_markdown(sentence(result))}" for result in chosen), ""]
         for whole in score_tables(chosen):
             table = whole.filled
             marked.append(table)
             lines += [*markdown_lines(table), ""]
             lines += [f"{note}\n" for note in table.notes[len(whole.notes) :]]
     lines += [
-        *(f"{line}\n" for line in legend(marked)),
+        *(f"{line}\n" for line in marks_legend(marked)),
         " ".join([OVERVIEW, _separation(results), interval_note(results), *floor_notes(results)]),
         "Layer 0 is the embedding output. What can be decoded from a layer need not be used by the "
         "model.",
@@ -146,16 +146,16 @@ def write_tables(folder: Path, results: Sequence[Result]) -> list[Path]:
         return paths
     # The picture shows what the text says and takes a second. It is drawn first, so that the text
     # is never newer than the picture.
-    from probes.boards.score_charts import of_results
+    from probes.boards.score_charts import chart_of_results
     from probes.tables import figures
-    from probes.tables.charts import Look
+    from probes.tables.charts import Style
 
     if why := figures.no_room():
         progress.say(f"{paths[2]}: not drawn, since {why}")
         paths[2].unlink(missing_ok=True)
     else:
-        look = Look(width=60 + 62 * len(results))
-        figures.write(paths[2], figures.svg(of_results(results, look), look), dpi=150)
+        style = Style(width=60 + 62 * len(results))
+        figures.write(paths[2], figures.svg(chart_of_results(results, style), style), dpi=150)
     with published(paths[1]) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return paths

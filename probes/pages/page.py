@@ -14,8 +14,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from probes import __version__
-from probes.boards.groups import CorpusGroup, Group, corpus_groups, group, model_labels
 from probes.boards.overview import NOTE
+from probes.boards.shown_together import CorpusGroup, Group, corpus_groups, group, model_labels
 from probes.common.errors import printable_lines
 from probes.common.files import published
 from probes.common.terminal import progress
@@ -76,7 +76,7 @@ def page(
     Args:
         found: results by their paths.
         name: its title.
-        others: records of measurements of a corpus; see `probes.boards.groups.of_corpora`.
+        others: records of measurements of a corpus; see `probes.boards.shown_together.of_corpora`.
         home: the address of a page that it belongs to; empty for none.
     """
     every = {**found, **others}
@@ -95,7 +95,7 @@ def page(
     several = sum(not model.random for model in models.values()) > 1
     own = {
         "Overview": sections.overview(groups, models),
-        "Leaderboard": sections.leaderboard(groups if several else {}),
+        "Leaderboard": sections.leaderboard_section(groups if several else {}),
         "Evidence": sections.evidence(groups, list(models)),
         "Breakdowns": sections.breakdowns(groups),
     }
@@ -104,7 +104,7 @@ def page(
         "Sources": sections.sources(models, list(every.values())),
     }
     tabs = [(title.lower(), title, show(part)) for title, part in own.items() if part.sections]
-    tabs += _measured(corpora, groups, list(models), show)
+    tabs += _measurement_parts(corpora, groups, list(models), show)
     tabs += [(title.lower(), title, show(part)) for title, part in last.items()]
     return environment.get_template("page.html").render(
         name=name,
@@ -129,7 +129,7 @@ def page(
     )
 
 
-def _measured(
+def _measurement_parts(
     corpora: Sequence[CorpusGroup],
     scored: Mapping[str, Group],
     models: Sequence[str],

@@ -11,16 +11,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from probes.boards.groups import model_key, model_labels, model_order
 from probes.boards.score_charts import Drawn
+from probes.boards.shown_together import model_key, model_labels, model_order
 from probes.common.errors import UserError
 from probes.common.files import published
-from probes.extraction.model_names import pretrained_name
+from probes.extraction.models.model_names import pretrained_name
+from probes.frames.long_frame import RecordsByModel
 from probes.measurements.chart_views import caption
-from probes.measurements.long_frame import Findings
 from probes.measurements.pivots import ChartView
 from probes.records.record import Record
-from probes.tables.charts import PAGE, Look
+from probes.tables.charts import PAGE, Style
 from probes.tables.colours import of_models
 from probes.tables.figures import printable_spec
 
@@ -50,17 +50,17 @@ class PageChart:
     wide: bool = False
 
 
-def of_view(view: ChartView, found: Findings, look: Look, **more: Any) -> PageChart:
+def of_view(view: ChartView, found: RecordsByModel, style: Style, **more: Any) -> PageChart:
     """The chart of a view; `more` are further attributes of `PageChart`."""
     missing = view.missing(found)
     title, note = caption(view, found)
-    drawn = None if found.records.keys() <= missing.keys() else view.draw(found, look)
-    return of_drawn(Drawn(drawn, missing), look, title, note, **more)
+    drawn = None if found.records.keys() <= missing.keys() else view.chart(found, style)
+    return of_drawn(Drawn(drawn, missing), style, title, note, **more)
 
 
-def of_drawn(drawn: Drawn, look: Look, title: str, note: str = "", **more: Any) -> PageChart:
+def of_drawn(drawn: Drawn, style: Style, title: str, note: str = "", **more: Any) -> PageChart:
     """A chart that has been drawn, with a caption."""
-    spec = drawn.chart and {**drawn.chart.to_dict(), "config": look.config}
+    spec = drawn.chart and {**drawn.chart.to_dict(), "config": style.config}
     return PageChart(title, note, spec, drawn.missing, **more)
 
 

@@ -12,13 +12,13 @@ from probes.boards import score_charts
 from probes.boards.breakdown_tables import evidence_tables
 from probes.boards.claims.claim_reports import NOTE, Report, claims_table, make_reports
 from probes.boards.comparable import SAME_VECTORS, twins_of
-from probes.boards.groups import CorpusGroup, Group, TaskResults
 from probes.boards.layer_tables import score_tables
 from probes.boards.overview import sentence
 from probes.boards.ranking_tables import size_cells
-from probes.measurements.header_columns import values
+from probes.boards.shown_together import CorpusGroup, Group, TaskResults
+from probes.frames.header_columns import values
+from probes.frames.measurement_tables import findings_of, measurement_tables
 from probes.measurements.measurement import probe_measurements
-from probes.measurements.shown import findings_of, tables_of
 from probes.measurements.table_cells import group_cell, group_metric_title, score_cell
 from probes.pages.page_charts import (
     HALF,
@@ -31,7 +31,7 @@ from probes.pages.page_charts import (
 from probes.records.header import CorpusRecord
 from probes.records.record import Record, model_title
 from probes.records.result import Result
-from probes.tables.charts import PAGE, Look
+from probes.tables.charts import PAGE, Style
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 
 SCORES_NOTE = (
@@ -78,10 +78,10 @@ def overview(groups: Mapping[str, Group], models: Mapping[str, PageModel]) -> Pa
     half = replace(HALF, models=tuple(models))
     found = []
     for id, group in groups.items():
-        own = [_layers(group, label, trained[:MOST_OPENED]) for label in group.models]
+        own = [_layers_section(group, label, trained[:MOST_OPENED]) for label in group.models]
         charts = [
             of_drawn(
-                score_charts.curves(replace(group, units=[unit]), half),
+                score_charts.curves_of_group(replace(group, units=[unit]), half),
                 half,
                 f"{unit.title}, n = {unit.n}",
                 SCORES_NOTE,
@@ -101,7 +101,7 @@ def overview(groups: Mapping[str, Group], models: Mapping[str, PageModel]) -> Pa
     return PageSection(sections=found)
 
 
-def _layers(group: Group, label: str, opened: Sequence[str]) -> PageSection:
+def _layers_section(group: Group, label: str, opened: Sequence[str]) -> PageSection:
     results = [unit.floored[label] for unit in group.units if label in unit.results]
     # A model that was never trained is a floor of others.
     points = [(x.task.name, sentence(x)) for x in results if x.model.random_seed is None]
@@ -110,7 +110,7 @@ def _layers(group: Group, label: str, opened: Sequence[str]) -> PageSection:
     return PageSection(label, points=points, tables=tables, model=label, folded=folded)
 
 
-def leaderboard(groups: Mapping[str, Group]) -> PageSection:
+def leaderboard_section(groups: Mapping[str, Group]) -> PageSection:
     """Each model's best layer by task."""
     said = [
         "Each model at its best layer, by task; ▽ marks scores that are not significantly above "
@@ -119,11 +119,11 @@ def leaderboard(groups: Mapping[str, Group]) -> PageSection:
         "tests pairs. Separate tables are for different texts or probes and cannot be compared "
         "with each other."
     ]
-    every = [PageSection(tables=[_best_layers(group)], groups=id) for id, group in groups.items()]
+    every = [PageSection(tables=[_best_by_model(group)], groups=id) for id, group in groups.items()]
     return PageSection(said=said, sections=every)
 
 
-def _best_layers(group: Group) -> Table:
+def _best_by_model(group: Group) -> Table:
     rows = []
     for model, results in group.paths.items():
         cells = [
@@ -161,7 +161,9 @@ def evidence(groups: Mapping[str, Group], models: Sequence[str]) -> PageSection:
         tables = {
             label: evidence_tables(list(results.values())) for label, results in group.paths.items()
         }
-        own = [_tables(label, chain(*each.values())) for label, each in tables.items() if each]
+        own = [
+            _tables_section(label, chain(*each.values())) for label, each in tables.items() if each
+        ]
         if own or any(chart.spec for chart in charts):
             missing = not_measured(charts)
             sections.append(
@@ -171,7 +173,7 @@ def evidence(groups: Mapping[str, Group], models: Sequence[str]) -> PageSection:
     return PageSection(said=said, sections=sections)
 
 
-def _evidence(group: Group, half: Look, whole: Look) -> Iterator[PageChart]:
+def _evidence(group: Group, half: Style, whole: Style) -> Iterator[PageChart]:
     for each in probe_measurements():
         for unit in group.units:
             if any(map(each.own, unit.results.values())):
@@ -183,7 +185,7 @@ def _evidence(group: Group, half: Look, whole: Look) -> Iterator[PageChart]:
                     yield replace(chart, title=f"{chart.title} · {group.short_title(unit)}")
 
 
-def _tables(label: str, tables: Iterable[Table]) -> PageSection:
+def _tables_section(label: str, tables: Iterable[Table]) -> PageSection:
     return PageSection(f"{label}: tables", tables=list(tables), model=label, folded=True)
 
 
@@ -231,18 +233,18 @@ def of_measurement(
         scored: groups of scores on the page, by identifier.
     """
     sections = []
-    look = replace(PAGE, models=tuple(models))
+    style = replace(PAGE, models=tuple(models))
     for each in given:
         text = each.first.corpus.fingerprint
         same = [x for x, own in scored.items() if own.units[0].first.corpus.fingerprint == text]
         found = findings_of(each.measurement, each.records, each.paths)
-        charts = [of_view(view, found, look, wide=True) for view in each.measurement.charts]
+        charts = [of_view(view, found, style, wide=True) for view in each.measurement.charts]
         sections.append(
             PageSection(
                 each.title,
                 charts=charts,
                 sections=[
-                    _tables(label, tables_of(each.measurement, [own]))
+                    _tables_section(label, measurement_tables(each.measurement, [own]))
                     for label, own in each.records.items()
                 ],
                 missing=not_measured(charts),
@@ -324,8 +326,10 @@ def sources(models: Mapping[str, PageModel], records: Sequence[Record]) -> PageS
             PageSection(
                 "Corpora: licence and citation", sections=list(map(_corpus, corpora.values()))
             ),
-            PageSection("Models", tables=[_models(models)]),
-            PageSection("Runs", sections=[_run(facts, made) for facts, made in runs.items()]),
+            PageSection("Models", tables=[_models_table(models)]),
+            PageSection(
+                "Runs", sections=[_run_section(facts, made) for facts, made in runs.items()]
+            ),
             PageSection(f"Records: {len(records)}", tables=[_made(records)], folded=True),
         ],
         said=[
@@ -335,7 +339,7 @@ def sources(models: Mapping[str, PageModel], records: Sequence[Record]) -> PageS
     )
 
 
-def _facts(facts: Mapping[str, str]) -> Table:
+def _facts_table(facts: Mapping[str, str]) -> Table:
     rows = tuple(TableRow.of(name, value) for name, value in facts.items())
     return Table("", ("what", "value"), rows, left=2)
 
@@ -354,10 +358,12 @@ def _corpus(corpus: CorpusRecord) -> PageSection:
         "fingerprint": corpus.fingerprint,
     }
     citation = corpus.citation or "No citation is stated."
-    return PageSection(f"{corpus.name} {corpus.version}{limit}", [citation], tables=[_facts(facts)])
+    return PageSection(
+        f"{corpus.name} {corpus.version}{limit}", [citation], tables=[_facts_table(facts)]
+    )
 
 
-def _models(models: Mapping[str, PageModel]) -> Table:
+def _models_table(models: Mapping[str, PageModel]) -> Table:
     rows = []
     for label, model in models.items():
         m = model.record.model
@@ -369,13 +375,13 @@ def _models(models: Mapping[str, PageModel]) -> Table:
     return Table("", (*heads, "layers", "hidden size", "parameters"), tuple(rows), left=6)
 
 
-def _run(facts: Sequence[tuple[str, str]], made: Sequence[Record]) -> PageSection:
+def _run_section(facts: Sequence[tuple[str, str]], made: Sequence[Record]) -> PageSection:
     names = ", ".join(dict.fromkeys(record.model.name for record in made))
     corpora = ", ".join(dict.fromkeys(record.corpus.name for record in made))
     known = dict(facts) or {"provenance": "not recorded"}
     return PageSection(
         f"{len(made)} record{'s' * (len(made) > 1)} of {names} on {corpora}",
-        tables=[_facts(known)],
+        tables=[_facts_table(known)],
         folded=True,
     )
 

@@ -20,7 +20,7 @@ from probes.records.header import (
     TaskRecord,
 )
 from probes.records.probe_spec import ProbeSpec
-from probes.records.row import Place, Rows
+from probes.records.row import AxisValue, Rows
 from probes.records.values import Frozen, Name
 
 SCHEMA_VERSION = 9
@@ -70,7 +70,7 @@ class Record(Frozen):
     provenance: dict[str, str]
     arrays: tuple[str, ...] = ()
     """Names of the arrays in the .npz file beside the record."""
-    facts: dict[str, Place] = Field(default_factory=dict)
+    facts: dict[str, AxisValue] = Field(default_factory=dict)
     """Further facts on the rows, such as counts and the units that were resampled."""
     notes: tuple[str, ...] = ()
     """Sentences that tables of the rows are followed by."""
@@ -96,23 +96,23 @@ class Record(Frozen):
         return self.task is not None and bool(set(self.task.needs) & set(self.corpus.silver))
 
 
-Extent = dict[int, int]
+FitsPerLayer = dict[int, int]
 """Number of measurements to make, by layer."""
 
 
-def covers(found: Extent, wanted: Extent) -> bool:
+def includes(found: FitsPerLayer, wanted: FitsPerLayer) -> bool:
     """Whether every layer has been measured as often as it should be."""
     return all(found.get(layer, 0) >= n for layer, n in wanted.items())
 
 
-def united(extent: Extent, other: Extent) -> Extent:
+def merged_fits(extent: FitsPerLayer, other: FitsPerLayer) -> FitsPerLayer:
     """The least extent that covers both, by ascending layer."""
     return {
         layer: max(extent.get(layer, 0), other.get(layer, 0)) for layer in sorted({*extent, *other})
     }
 
 
-def fullness(extent: Extent) -> tuple[int, int]:
+def completeness(extent: FitsPerLayer) -> tuple[int, int]:
     """Sort key of duplicates: the number of layers, then of fits or draws."""
     return len(extent), sum(extent.values())
 
@@ -224,7 +224,7 @@ class Inputs(Frozen):
             content["resampling"] = RESAMPLING
         # The type of the products in training, which keys have had since it could be chosen.
         content["fit_dtype"] = "float32" if self.probe else ""
-        return _sha256(content)
+        return _digest_of_content(content)
 
 
 def record_key(
@@ -239,7 +239,7 @@ def record_key(
         source: SHA-256 of the measurement's source, if it is a plug-in.
     """
     content = {"inputs": inputs, "measurement": measurement, "version": version}
-    return _sha256({**content, "settings": dict(settings), "source": source})
+    return _digest_of_content({**content, "settings": dict(settings), "source": source})
 
 
 def record_name(task: str, family: str, measurement: str, key: str) -> str:
@@ -248,5 +248,5 @@ def record_name(task: str, family: str, measurement: str, key: str) -> str:
     return "-".join([*parts, measurement, f"{key[:8]}.json"])
 
 
-def _sha256(content: Mapping[str, Any]) -> str:
+def _digest_of_content(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -72,7 +72,7 @@ def write_record(path: Path, record: Record, arrays: Arrays) -> None:
         temporary.write_bytes(record.model_dump_json().encode())
 
 
-def place_of(path: Path) -> Path:
+def path_in_results(path: Path) -> Path:
     """Location of the record at `path` within a folder of results: model, corpus, file."""
     return Path(*path.absolute().parts[-3:])
 
@@ -270,7 +270,7 @@ class Index:
         self._known[path] = file_state(path), record
 
 
-def content_of(record: Record) -> dict[str, Any]:
+def comparable_content(record: Record) -> dict[str, Any]:
     """The content of a record, without where, when and with what it was computed.
 
     Nor does it matter whether predictions are beside it, or sums instead, nor whether the digest of

@@ -33,7 +33,7 @@ HEADER = (
 )
 """Columns that the header of a record adds to each of its rows in a long frame."""
 
-Place = int | float | str | None
+AxisValue = int | float | str | None
 """A place on an axis."""
 
 
@@ -61,7 +61,7 @@ class Row(NamedTuple):
     n: int | None = None
     p: float | None = None
     why: str = ""
-    axes: Mapping[str, Place] = {}
+    axes: Mapping[str, AxisValue] = {}
 
     @classmethod
     def estimated(
@@ -104,7 +104,7 @@ class Rows(Frozen):
     n: tuple[int | None, ...] = ()
     p: tuple[FiniteFloat | None, ...] = ()
     why: tuple[str, ...] = ()
-    axes: dict[str, tuple[Place, ...]] = Field(default_factory=dict)
+    axes: dict[str, tuple[AxisValue, ...]] = Field(default_factory=dict)
     """Places by axis; None where a row has no such axis."""
 
     @classmethod
@@ -124,10 +124,10 @@ class Rows(Frozen):
             name: [getattr(row, name) for row in every] for name in Row._fields[:-1]
         }
         for name in _NUMBERS:
-            columns[name] = [_number(x) for x in columns[name]]
+            columns[name] = [_float_or_none(x) for x in columns[name]]
         for name in _COUNTS:
             columns[name] = [None if x is None else int(x) for x in columns[name]]
-        axes = {name: tuple(_place(row.axes.get(name)) for row in every) for name in names}
+        axes = {name: tuple(_axis_value(row.axes.get(name)) for row in every) for name in names}
         return cls.model_validate({**columns, "axes": axes})
 
     @model_validator(mode="before")
@@ -157,7 +157,7 @@ class Rows(Frozen):
 
     @field_validator("axes")
     @classmethod
-    def _named(cls, axes: dict[str, tuple[Place, ...]]) -> dict[str, tuple[Place, ...]]:
+    def _named(cls, axes: dict[str, tuple[AxisValue, ...]]) -> dict[str, tuple[AxisValue, ...]]:
         if taken := axes.keys() & {*HEADER, *Row._fields}:
             raise ValueError(f"an axis cannot be called {min(taken)!r}; rename it")
         return axes
@@ -170,7 +170,7 @@ class Rows(Frozen):
         return self
 
     def at(
-        self, metric: str, layer: int | None = None, split: str = "test", **axes: Place
+        self, metric: str, layer: int | None = None, split: str = "test", **axes: AxisValue
     ) -> Row | None:
         """The row of a metric at a place; None if there is none.
 
@@ -200,7 +200,7 @@ class Rows(Frozen):
         return found
 
     @property
-    def _places(self) -> list[tuple[Place, ...]]:
+    def _places(self) -> list[tuple[AxisValue, ...]]:
         """The places of each row on all axes."""
         return list(zip(*self.axes.values(), strict=True)) or [()] * len(self)
 
@@ -219,7 +219,7 @@ class Rows(Frozen):
             yield Row._make([*fields, axes])
 
 
-def _number(value: Any) -> float | None:
+def _float_or_none(value: Any) -> float | None:
     if value is None:
         return None
     number = float(value)
@@ -245,6 +245,6 @@ def _written_out(column: Any) -> Any:
     return tuple(map(distinct.__getitem__, column["at"]))
 
 
-def _place(value: Any) -> Place:
-    place: Place = value.item() if hasattr(value, "item") else value
+def _axis_value(value: Any) -> AxisValue:
+    place: AxisValue = value.item() if hasattr(value, "item") else value
     return place

@@ -11,8 +11,8 @@ from probes.common.errors import counted
 from probes.common.terminal import progress
 from probes.compute.devices import DType
 from probes.data.sentence import Corpus
-from probes.extraction.model_files import ModelSource
-from probes.measurements.record_validation import as_result
+from probes.extraction.models.model_files import ModelSource
+from probes.frames.record_validation import as_result
 from probes.records.header import ModelRecord
 from probes.records.record import Record
 from probes.records.result import SCORES
@@ -21,9 +21,9 @@ from probes.tasks.positions import Position
 
 if TYPE_CHECKING:
     from probes.examples.examples import Examples
-    from probes.extraction.encoder import Encoder
-    from probes.extraction.vectors import StoredVectors
-    from probes.extraction.views import View
+    from probes.extraction.reading.encoder import Encoder
+    from probes.extraction.reading.vectors import StoredVectors
+    from probes.extraction.reading.views import View
 
 MANY_LABELS = 1000
 """Labels from which a run says that fits take long."""

@@ -85,7 +85,7 @@ def alive(ray: Any) -> list[dict[str, Any]]:
     return sorted((x for x in ray.nodes() if x["Alive"]), key=lambda node: str(node["NodeID"]))
 
 
-def look(marks: Sequence[Path], cache: Path) -> str:
+def cache_of_node(marks: Sequence[Path], cache: Path) -> str:
     """The cache of the node where this runs; empty if it shares the driver's files.
 
     Args:
@@ -98,7 +98,7 @@ def look(marks: Sequence[Path], cache: Path) -> str:
 
 
 def caches(ray: Any, config: RunConfig, nodes: Mapping[str, str]) -> dict[str, str]:
-    """The cache of each node, as `look` finds it; a node that is lost meanwhile has none.
+    """The cache of each node, as `cache_of_node` finds it; a node that is lost meanwhile has none.
 
     Args:
         nodes: their addresses, by their id.
@@ -117,7 +117,7 @@ def caches(ray: Any, config: RunConfig, nodes: Mapping[str, str]) -> dict[str, s
         asked = {}
         for name in nodes:
             strategy = NodeAffinitySchedulingStrategy(name, soft=False)
-            remote = ray.remote(look).options(num_cpus=0, scheduling_strategy=strategy)
+            remote = ray.remote(cache_of_node).options(num_cpus=0, scheduling_strategy=strategy)
             asked[name] = remote.remote(marks, default_cache())
         found = {}
         for name, ref in asked.items():

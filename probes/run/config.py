@@ -106,8 +106,8 @@ class RunConfig(Frozen):
         "layers to measure (default: all); 0 is the embedding output", (), "all|every:N|N,…"
     )
     measurements: tuple[str, ...] = setting(
-        "probes, which are scores with their evidence, or others from --list-measurements",
-        ("probes",),
+        "scores with their evidence, or others from --list-measurements",
+        ("scores",),
         "M,…",
         min_length=1,
     )
@@ -255,6 +255,12 @@ class RunConfig(Frozen):
             )
         return tuple(map(int, parts))
 
+    @field_validator("measurements")
+    @classmethod
+    def _scores_by_name(cls, measurements: tuple[str, ...]) -> tuple[str, ...]:
+        # The word for them in earlier command lines.
+        return tuple("scores" if name == "probes" else name for name in measurements)
+
     @field_validator("batch_tokens", mode="before")
     @classmethod
     def _auto_or_number(cls, given: object) -> object:
@@ -315,7 +321,7 @@ class RunConfig(Frozen):
     @property
     def about_corpus(self) -> tuple[str, ...]:
         """The measurements of the corpus as a whole that are asked for."""
-        return tuple(name for name in self.measurements if name != "probes")
+        return tuple(name for name in self.measurements if name != "scores")
 
     @property
     def evidence_names(self) -> tuple[str, ...]:

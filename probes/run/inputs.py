@@ -20,10 +20,10 @@ from probes.common.files import folder_name
 from probes.compute.devices import DType, uses_cuda
 from probes.data.sentence import Corpus
 from probes.data.sources import Source
-from probes.extraction.chat_process import DATE
-from probes.extraction.model_files import ModelSource, find_model
-from probes.extraction.model_names import RANDOM_NAME, VECTORS, random_prefix
-from probes.extraction.stored_dtype import stored_dtype
+from probes.extraction.models.model_files import ModelSource, find_model
+from probes.extraction.models.model_names import RANDOM_NAME, VECTORS, random_prefix
+from probes.extraction.models.stored_dtype import stored_dtype
+from probes.extraction.reading.chat_process import DATE
 from probes.run.announcements import (
     announce_corpus,
     announce_given,
@@ -37,9 +37,9 @@ from probes.tasks.validation import TaskError
 
 if TYPE_CHECKING:
     from probes.examples.examples import Examples
-    from probes.extraction.encoder import Encoder
-    from probes.extraction.vector_files import GivenVectors
-    from probes.extraction.views import ViewName
+    from probes.extraction.reading.encoder import Encoder
+    from probes.extraction.reading.vector_files import GivenVectors
+    from probes.extraction.reading.views import ViewName
     from probes.tasks.task import Task
 
 
@@ -147,10 +147,10 @@ class LazyModel:
 
     def _load(self, *, lm_head: bool) -> Encoder:
         from probes.compute.memory import explain_out_of_memory
-        from probes.extraction.loading import load_encoder
+        from probes.extraction.models.loading import load_encoder
 
         if self.given.startswith(VECTORS):
-            from probes.extraction.vector_files import read_vectors
+            from probes.extraction.reading.vector_files import read_vectors
 
             assert self.corpus is not None
             clock = time.perf_counter()
@@ -280,7 +280,7 @@ def find_models(names: Sequence[str], config: RunConfig) -> list[LazyModel]:
     ]
     for name in dict.fromkeys((*names, *twins)):
         if name.startswith(VECTORS):
-            from probes.extraction.vector_files import find_vectors
+            from probes.extraction.reading.vector_files import find_vectors
 
             source = find_vectors(name)
         else:

@@ -14,7 +14,7 @@ import torch
 
 from probes import __version__
 from probes.measurements.context import ModelContext, PairContext
-from probes.measurements.measurement import Found
+from probes.measurements.measurement import Measured
 from probes.measurements.plugin_keys import plug_ins_of
 from probes.records.header import CorpusRecord, TaskRecord
 from probes.records.probe_spec import PROBES
@@ -32,7 +32,7 @@ def record_of(
     reader: LoadedModel,
     job: Job,
     context: ModelContext,
-    found: Found,
+    found: Measured,
     seconds: dict[str, float],
     scores: Result | None,
 ) -> Record:

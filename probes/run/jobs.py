@@ -13,8 +13,8 @@ from probes.measurements.measurement import (
     Measurement,
     get_measurement,
 )
-from probes.measurements.trained import Trained
-from probes.records.record import Extent
+from probes.measurements.trained_probes import Trained
+from probes.records.record import FitsPerLayer
 from probes.records.record_files import Arrays
 from probes.records.result import SCORES, Result
 from probes.run.config import RunConfig
@@ -42,7 +42,7 @@ class Job:
     key: str
     path: Path
     options: Mapping[str, Any] = field(compare=False)
-    extent: Extent = field(default_factory=dict, compare=False)
+    extent: FitsPerLayer = field(default_factory=dict, compare=False)
 
     @property
     def definition(self) -> Measurement:
@@ -67,7 +67,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Behind:
+class StoredInputs:
     """Stored records that a job stands on; whoever asks a runner for the job reads them.
 
     Attributes:

@@ -21,12 +21,13 @@ from probes.data.chats import has_further_keys
 from probes.data.sentence import Sentence
 from probes.examples.examples import Examples, NotServedError, collect_examples
 from probes.examples.scoring import marked_by_pieces
-from probes.extraction.alignment import WordTokenizer
-from probes.extraction.collectors import Collector
-from probes.extraction.encoder import Encoder
-from probes.extraction.encoding import (
+from probes.extraction.changing.interventions import Intervention
+from probes.extraction.reading.alignment import WordTokenizer
+from probes.extraction.reading.collectors import Collector
+from probes.extraction.reading.encoder import Encoder
+from probes.extraction.reading.encoding import (
     Arrays,
-    Reading,
+    StoreRequest,
     as_given,
     collected,
     read,
@@ -35,18 +36,17 @@ from probes.extraction.encoding import (
     vectors_of,
     word_vectors,
 )
-from probes.extraction.interventions import Intervention
-from probes.extraction.shards import Shard
-from probes.extraction.store import Store, require_room
-from probes.extraction.text_vectors import place_of
-from probes.extraction.vectors import StoredVectors
-from probes.extraction.views import View, ViewName, plain_text, plain_view
+from probes.extraction.reading.shards import Shard
+from probes.extraction.reading.store import Store, require_room
+from probes.extraction.reading.text_vectors import piece_at
+from probes.extraction.reading.vectors import StoredVectors
+from probes.extraction.reading.views import View, ViewName, plain_text, plain_view
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import plug_ins_of, source_of
 from probes.records.header import ModelRecord
 from probes.run.announcements import announce_token, announce_vectors
 from probes.run.settings import options_of
-from probes.run.task_choice import LeftOutError
+from probes.run.task_choice import LeftOutError, Omission
 from probes.tasks.positions import Position
 from probes.tasks.task import Example, Excluded, Rule, Sublayer, Task, plain_name
 from probes.tasks.validation import TaskError
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from probes.run.jobs import Job
     from probes.run.model_run import ModelRun
 
-Place = tuple[str, str]
+ReadingKey = tuple[str, str]
 """What a model reads: the view of a task, by its name, or all sentences if it is empty; and the
 measurement whose collector keeps something of it, or word vectors if that is empty."""
 
@@ -74,8 +74,8 @@ class LoadedModel:
 
     run: ModelRun
     _data: dict[str, ProbingData] = field(default_factory=dict)
-    _views: dict[Place, View] = field(default_factory=dict)
-    _stores: dict[Place, Store] = field(default_factory=dict)
+    _views: dict[ReadingKey, View] = field(default_factory=dict)
+    _stores: dict[ReadingKey, Store] = field(default_factory=dict)
     _collectors: dict[tuple[str, tuple[int, ...]], Collector | None] = field(default_factory=dict)
     layers: tuple[int, ...] = ()
     speed: float | None = None
@@ -165,20 +165,20 @@ class LoadedModel:
     def _data_of(self, task: Task) -> ProbingData:
         config, name = self.run.config, self.run.name
         if task.site and (why := self.unserved_sites.get(task.site)):
-            raise LeftOutError("not_served", name, f"probes of {task.site}", why)
+            raise LeftOutError(Omission.UNSERVED, name, f"probes of {task.site}", why)
         try:
             examples = self._examples(task)
         except NotServedError as error:
             asked_for = plain_name(task.name) in (*config.tasks, *config.own_tasks)
             if asked_for or error.by_limit:
-                raise LeftOutError("not_served", name, task.name, str(error)) from error
-            raise LeftOutError("skip", task.name, str(error)) from error
+                raise LeftOutError(Omission.UNSERVED, name, task.name, str(error)) from error
+            raise LeftOutError(Omission.SKIPPED, task.name, str(error)) from error
         except TaskError as error:
-            raise LeftOutError("fail", name, task.name, str(error)) from error
+            raise LeftOutError(Omission.FAILED, name, task.name, str(error)) from error
         self.run.corpus.announce(examples)
         if task.position:
             self._announce_token(task.position, examples)
-        place = self.place_of(examples)
+        place = self.key_of_examples(examples)
         vectors = self.stored(place)
         assert isinstance(vectors, StoredVectors)
         return ProbingData(
@@ -234,7 +234,7 @@ class LoadedModel:
         """The examples of a rule in texts that have a piece at a position."""
         assert self.words is not None
         read = plain_text(text)
-        there = place_of(position, read, *self.words([read])) is not None
+        there = piece_at(position, read, *self.words([read])) is not None
         for found in rule(text):
             shown = there or isinstance(found, Excluded)
             yield found if shown else Excluded("text without this position")
@@ -248,7 +248,7 @@ class LoadedModel:
         (pieces,) = self.words([text])
         around = ([], []) if text.rendered else (self.words.prefix, self.words.suffix)
         tokens = self.words.tokens(np.array([*around[0], *pieces.ids, *around[1]], dtype=np.int64))
-        place = place_of(position, text, pieces)
+        place = piece_at(position, text, pieces)
         announce_token(position, tokens, 0 if place is None else len(around[0]) + place)
 
     def need(self, layers: Iterable[int]) -> None:
@@ -258,17 +258,17 @@ class LoadedModel:
             self._data.clear()
             self._stores.clear()
 
-    def place(self, job: Job) -> Place:
+    def reading_key(self, job: Job) -> ReadingKey:
         """Text and collector that a job needs.
 
         Raises:
             NotServedError, TaskError: the corpus does not serve its task after all.
         """
         if task := self.run.task(job.task):
-            return self.place_of(self.run.corpus.examples(task, self.hidden_view))
-        return self.corpus_place(job.measurement)
+            return self.key_of_examples(self.run.corpus.examples(task, self.hidden_view))
+        return self.key_of_corpus(job.measurement)
 
-    def place_of(self, examples: Examples) -> Place:
+    def key_of_examples(self, examples: Examples) -> ReadingKey:
         """Text and collector that a task's examples need.
 
         Texts are read once for all tasks, under the name of the first of them; and so is what a
@@ -283,11 +283,11 @@ class LoadedModel:
         found = {task.name: task.position for task in self.run.tasks if task.position}
         return list(dict.fromkeys(found.values())) if name in found else []
 
-    def corpus_place(self, measurement: str) -> Place:
+    def key_of_corpus(self, measurement: str) -> ReadingKey:
         """Text and collector that a measurement of the corpus needs."""
         return "", measurement if self._collector(measurement) else ""
 
-    def view(self, place: Place) -> View:
+    def view(self, place: ReadingKey) -> View:
         """The texts that are read for a task or a measurement."""
         if place not in self._views:
             (task, measurement), corpus = place, self.run.corpus
@@ -296,7 +296,7 @@ class LoadedModel:
                 made = corpus.examples(whose, self.hidden_view).view_of(corpus.value)
             elif measurement:
                 options = options_of(self.run.config, measurement)
-                own = get_measurement(measurement).view(corpus.value, options)
+                own = get_measurement(measurement).reads(corpus.value, options)
                 made = own or plain_view(corpus.value)
             else:
                 made = plain_view(corpus.value)
@@ -315,7 +315,7 @@ class LoadedModel:
         with self._explained(collector) as (encoder, batch_tokens):
             yield from read_changed(view, collector, encoder, changes, batch_tokens)
 
-    def reading(self, place: Place) -> Reading:
+    def store_request(self, place: ReadingKey) -> StoreRequest:
         """Reading of a place, with the layers that are needed so far."""
         measurement, run, view = place[1], self.run, self.view(place)
         cache, name = run.config.cache_dir, run.corpus.source.name
@@ -323,7 +323,7 @@ class LoadedModel:
             collector = self._collector(measurement)
             assert collector is not None
             source = source_of(plug_ins_of(measurement=measurement))
-            return Reading(cache, self.info, run.model.dtype, view, collector, name, source)
+            return StoreRequest(cache, self.info, run.model.dtype, view, collector, name, source)
         about = self.info, run.model.dtype, view, self.layers
         if positions := self._positions(place[0]):
             return text_vectors(cache, *about, positions, name, self._written(view))
@@ -343,14 +343,14 @@ class LoadedModel:
             progress.warn(f"{self.info.name}: the chat template does not write {counts}")
         return hashlib.sha256(repr([chat.text for chat in rendered]).encode()).hexdigest()
 
-    def stored(self, place: Place) -> Store:
+    def stored(self, place: ReadingKey) -> Store:
         """Store of a reading; what is missing is encoded now."""
         if place not in self._stores:
             self._stores[place] = self._stored(place)
         return self._stores[place]
 
-    def _stored(self, place: Place) -> Store:
-        reading, clock = self.reading(place), time.perf_counter()
+    def _stored(self, place: ReadingKey) -> Store:
+        reading, clock = self.store_request(place), time.perf_counter()
         alone = self.run.config.workers == 1 and reading.stored() is None
         found: Store
         if reading.missing():

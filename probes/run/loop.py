@@ -15,8 +15,8 @@ from probes.common.errors import counted
 from probes.common.locks import locked
 from probes.common.terminal import progress
 from probes.records.result import SCORES
-from probes.run.here import Engine, Here
 from probes.run.jobs import Job
+from probes.run.local_engine import Engine, LocalEngine
 from probes.run.model_run import ModelRun
 from probes.run.plan import Stage, stages_of
 
@@ -98,4 +98,4 @@ def engine_for(runs: Sequence[ModelRun]) -> Engine:
         from probes.run.ray_engine import RayEngine
 
         return RayEngine(runs)
-    return Here(runs, helpers=runs[0].config.workers - 1)
+    return LocalEngine(runs, helpers=runs[0].config.workers - 1)

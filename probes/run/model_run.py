@@ -11,9 +11,10 @@ from typing import Any
 
 from probes.common.errors import NoHeadError, UserError
 from probes.examples.examples import NotServedError
-from probes.extraction.model_files import stored_layers
-from probes.extraction.windows import window_rule
-from probes.measurements.joined_results import find_results
+from probes.extraction.models.model_files import stored_layers
+from probes.extraction.reading.windows import window_rule
+from probes.frames.joined_results import find_results
+from probes.frames.record_validation import as_result, validated
 from probes.measurements.measurement import (
     TRANSFER,
     Measurement,
@@ -23,19 +24,18 @@ from probes.measurements.measurement import (
     get_measurement,
 )
 from probes.measurements.plugin_keys import digests, plug_ins_of, plugin_failure, source_of
-from probes.measurements.record_validation import as_result, validated
-from probes.measurements.scores import read_predictions
-from probes.measurements.trained import Trained
+from probes.measurements.trained_probes import Trained
+from probes.probing.scores import read_predictions
 from probes.records.parameters import read_parameters
 from probes.records.probe_spec import PROBES
-from probes.records.record import Extent, Inputs, Record, record_key, record_name
+from probes.records.record import FitsPerLayer, Inputs, Record, record_key, record_name
 from probes.records.record_files import Index, is_complete
 from probes.records.result import SCORES, Result
 from probes.run.config import RunConfig
 from probes.run.inputs import LazyCorpus, LazyModel
-from probes.run.jobs import Behind, Job, layers_of
+from probes.run.jobs import Job, StoredInputs, layers_of
 from probes.run.settings import options_of
-from probes.run.task_choice import LeftOutError, Omissions
+from probes.run.task_choice import LeftOutError, Omission, Omissions
 from probes.tasks.task import Task
 from probes.tasks.validation import TaskError
 from probes.training.families import why_unfit
@@ -116,7 +116,7 @@ class ModelRun:
         """Evidence to gather; of random twins what tests need, unless with full evidence."""
         given = self.config.evidence_names
         if self.model.is_twin and self.config.level != "full":
-            return tuple(name for name in given if get_measurement(name).of_twins)
+            return tuple(name for name in given if get_measurement(name).also_for_twins)
         return given
 
     @property
@@ -169,7 +169,7 @@ class ModelRun:
                         project=self.config.project,
                         plug_ins=digests(plug_ins_of(task, family)),
                     )
-        elif definition.of_results:
+        elif definition.spans_tasks:
             keys = sorted(each.key for each in self.jobs(SCORES, self.families[0]))
             yield self._job(measurement, scores=tuple(keys))
         elif definition.of == "model":
@@ -236,12 +236,12 @@ class ModelRun:
 
     # What remains.
 
-    def look(self, job: Job) -> Job | None:
+    def what_remains(self, job: Job) -> Job | None:
         """The job with what has to be measured, by what is stored now; None if nothing has."""
         extent = self.extent_of(job)
         return replace(job, extent=extent) if extent else None
 
-    def extent_of(self, job: Job) -> Extent:
+    def extent_of(self, job: Job) -> FitsPerLayer:
         """Layers that have to be measured, with repetitions and stored layers; empty for none.
 
         A record that is whole is kept. Evidence is looked for only where there are scores.
@@ -251,7 +251,7 @@ class ModelRun:
         """
         for other in self._jobs_behind(job):
             if (record := self.stored(other)) is not None:
-                self.keep(other, record)
+                self.remember(other, record)
         record = self.stored(job)
         try:
             if (request := self._request(job)) is None:
@@ -264,14 +264,14 @@ class ModelRun:
                 if job.definition.is_complete(record, request) and not anew:
                     extent = {}
                 else:  # with all that is stored, so that nothing is lost
-                    extent = job.definition.united(record.extent, extent)
+                    extent = job.definition.merged(record.extent, extent)
         except Exception as error:
             if (left_out := self.left_out(job, error)) is None:
                 raise
             self.omissions.add(left_out)
             return {}
         if record is not None and not extent:
-            self.keep(job, record)
+            self.remember(job, record)
         return extent
 
     def stored(self, job: Job) -> Record | None:
@@ -326,38 +326,38 @@ class ModelRun:
     def left_out(self, job: Job, error: Exception) -> LeftOutError | None:
         """The job, task or plug-in that an error costs; None if it ends the run."""
         # Imported here, since it imports torch.
-        from probes.extraction.collectors import CollectorError
+        from probes.extraction.reading.collectors import CollectorError
 
         if isinstance(error, LeftOutError):
             return error
         if isinstance(error, NotServedError):
-            return LeftOutError("not_made", f"{job.title} of {self.name}", str(error))
+            return LeftOutError(Omission.UNMADE, f"{job.title} of {self.name}", str(error))
         if isinstance(error, NoHeadError):
-            return LeftOutError("not_served", self.name, job.title, str(error))
+            return LeftOutError(Omission.UNSERVED, self.name, job.title, str(error))
         if isinstance(error, (TaskError, CollectorError)):
-            return LeftOutError("fail", self.name, job.title, str(error))
+            return LeftOutError(Omission.FAILED, self.name, job.title, str(error))
         if why := plugin_failure(error, job.measurement, self.task(job.task), job.family):
-            return LeftOutError("fail", self.name, job.title, why)
+            return LeftOutError(Omission.FAILED, self.name, job.title, why)
         return None
 
     # Records that jobs stand on.
 
     def _jobs_behind(self, job: Job) -> list[Job]:
         """The jobs of the scores that a job needs: of evidence, those that it stands behind."""
-        if job.definition.of_results:
+        if job.definition.spans_tasks:
             return self.jobs(SCORES, self.families[0])
         if not job.definition.is_evidence:
             return []
         return [each for each in self.jobs(SCORES) if each.of == job.of]
 
-    def behind(self, job: Job) -> Behind:
+    def stored_inputs(self, job: Job) -> StoredInputs:
         """The stored records that a job stands on.
 
         Raises:
             UserError: they cannot be read.
         """
         known = [each for each in self._jobs_behind(job) if each.of in self.results]
-        return Behind(
+        return StoredInputs(
             {each.of: self.results[each.of] for each in known},
             {each.of: read_predictions(each.path) for each in known},
             self._trained_elsewhere(job) if job.measurement == TRANSFER else {},
@@ -396,9 +396,9 @@ class ModelRun:
         """Add the record of a job that this process has made."""
         self._made.add(job)
         self.index.add(job.path, record)
-        self.keep(job, record)
+        self.remember(job, record)
 
-    def keep(self, job: Job, record: Record) -> None:
+    def remember(self, job: Job, record: Record) -> None:
         """Add the record of a job to the results."""
         if self._kept.get(job.path) is record and not job.definition.is_evidence:
             return

@@ -10,7 +10,7 @@ from probes.common.errors import UserError, counted
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
 from probes.data.sources import Source
-from probes.extraction.model_files import stored_layers
+from probes.extraction.models.model_files import stored_layers
 from probes.measurements.measurement import (
     get_measurement,
 )
@@ -20,7 +20,7 @@ from probes.run.config import RunConfig
 from probes.run.inputs import LazyCorpus, LazyModel
 from probes.run.jobs import Job, layers_of
 from probes.run.model_run import ModelRun
-from probes.run.settings import for_items
+from probes.run.settings import config_for_items
 from probes.run.task_choice import (
     Omissions,
     choose_tasks,
@@ -60,7 +60,9 @@ class Stage:
             UserError: a record cannot be read, or a layer is not one of a model's.
         """
         looked = (
-            run.look(job) for run in self.runs for job in run.jobs(self.measurement, self.family)
+            run.what_remains(job)
+            for run in self.runs
+            for job in run.jobs(self.measurement, self.family)
         )
         return [job for job in looked if job is not None]
 
@@ -94,7 +96,7 @@ def announce_stored(runs: Sequence[ModelRun]) -> None:
     """Read the scores that are stored, and say how many there are."""
     for run in runs:
         for job in run.jobs(SCORES):
-            run.look(job)
+            run.what_remains(job)
         if run.results:
             n = counted(len(run.results), "result exists", "results exist")
             progress.say(f"{run.name}: {n} already", "present", model=run.name)
@@ -116,7 +118,7 @@ def model_runs(
         UserError: the corpus, or a single model, does not serve a task or measurement that is
             asked for; or a model does not have a layer.
     """
-    config = for_items(config, source)
+    config = config_for_items(config, source)
     for model in models:
         own = model.in_memory
         n_layers = own.info.n_layers if own else stored_layers(model.source.config)
@@ -124,7 +126,7 @@ def model_runs(
             layers_of(config, n_layers, model.source.name)
     require_pairs(config, len(models))
     corpus, omissions = LazyCorpus(source), Omissions()
-    probing = "probes" in config.measurements
+    probing = "scores" in config.measurements
     tasks = choose_tasks(config, corpus, omissions) if probing else []
     require_measurable(config, corpus)
     index, began = Index(), began or datetime.now(UTC)

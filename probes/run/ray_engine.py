@@ -24,8 +24,8 @@ from probes.common.origin import described
 from probes.common.process import infrequent_garbage_collection
 from probes.common.terminal import progress
 from probes.run.cluster import alive, caches, connect
-from probes.run.here import claimed, publish
-from probes.run.jobs import Behind, Job
+from probes.run.jobs import Job, StoredInputs
+from probes.run.local_engine import claimed, publish
 from probes.run.model_run import ModelRun
 from probes.run.task_choice import LeftOutError
 from probes.run.workers import RunRequest
@@ -40,7 +40,7 @@ _MOMENT, _PATIENCE = 0.2, 60
 """Seconds after which messages are shown; and after which a run says that it waits for room."""
 
 
-class Maker:
+class RayWorker:
     """An actor: a process that keeps the runner, and with it the model, from job to job.
 
     Args:
@@ -74,7 +74,7 @@ class Maker:
 
         return Runner(list(self._runs.values()))
 
-    def make(self, job: Job, behind: Behind) -> Any:
+    def make(self, job: Job, stored_inputs: StoredInputs) -> Any:
         """Make the record of a job; an exception that the driver can read is returned, too."""
         worker = f"{self._node} {os.getpid()}"
 
@@ -84,7 +84,7 @@ class Maker:
         with progress.forwarded(say), infrequent_garbage_collection():
             try:
                 self._runs[job.model].require_same(job)
-                return self._runner.make(job, behind)
+                return self._runner.make(job, stored_inputs)
             except Exception as error:  # noqa: BLE001 - raised where the run is
                 return portable(error)
 
@@ -168,7 +168,7 @@ class RayEngine:
         if gpus > 1:
             settings["device"] = "map"
         shared = frozenset(node for node, cache in self._caches.items() if not cache)
-        maker = self._ray.remote(Maker).options(
+        maker = self._ray.remote(RayWorker).options(
             num_cpus=threads, num_gpus=gpus, max_restarts=-1, scheduling_strategy="SPREAD"
         )
         while len(self._node) < most:

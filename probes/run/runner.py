@@ -16,25 +16,25 @@ from probes.common.errors import UserError, out_of_memory
 from probes.common.terminal import progress
 from probes.compute.devices import MAP, exact_products, pick_device
 from probes.compute.memory import explain_out_of_memory
-from probes.extraction.sites import sites_of
+from probes.extraction.changing.sites import sites_of
+from probes.frames.measurement_tables import require_drawable
 from probes.measurements.context import ModelContext, PairContext, TaskContext
-from probes.measurements.measurement import Found, as_found, measurements
-from probes.measurements.probing import Probing
-from probes.measurements.shown import require_drawable
+from probes.measurements.layer_fits import Probing
+from probes.measurements.measurement import Measured, as_measured, measurements
 from probes.records.parameters import Parameters, note_cache, write_parameters
 from probes.records.probe_spec import PROBES
 from probes.records.record import Record
 from probes.records.record_files import Arrays, write_record
 from probes.records.result import SCORES
 from probes.run.job_record import record_of
-from probes.run.jobs import Behind, Job, layers_of
+from probes.run.jobs import Job, StoredInputs, layers_of
 from probes.run.loaded_model import LoadedModel
 from probes.run.model_run import ModelRun
 from probes.run.settings import options_of
 
 
 @dataclass(frozen=True)
-class Made:
+class JobOutput:
     """A record with the arrays beside it, and the parameters that the cache keeps.
 
     Attributes:
@@ -78,11 +78,11 @@ class Runner:
         if config.device != MAP:
             pick_device(config.device)
 
-    def make(self, job: Job, behind: Behind) -> Made:
+    def make(self, job: Job, stored_inputs: StoredInputs) -> JobOutput:
         """Make the record of a job.
 
         Args:
-            behind: the records that it stands on.
+            stored_inputs: the records that it stands on.
 
         Raises:
             LeftOutError: it cannot be made, which stops no other job.
@@ -91,7 +91,7 @@ class Runner:
         """
         reader = self._reader(job.model)
         try:
-            return self._made(reader, job, behind)
+            return self._made(reader, job, stored_inputs)
         except Exception as error:
             left_out = reader.run.left_out(job, error)
             if left_out is None or left_out is error:
@@ -100,18 +100,18 @@ class Runner:
             reader.forget_features()
             raise left_out from error
 
-    def _made(self, reader: LoadedModel, job: Job, behind: Behind) -> Made:
-        scores = behind.scores.get(job.of)
+    def _made(self, reader: LoadedModel, job: Job, stored_inputs: StoredInputs) -> JobOutput:
+        scores = stored_inputs.scores.get(job.of)
         reader.need({*self._layers(reader), *job.extent, *(scores.layers if scores else ())})
-        context, clock = self._context(reader, job, behind), time.perf_counter()
-        found = _found(job, context)
+        context, clock = self._context(reader, job, stored_inputs), time.perf_counter()
+        found = _measure_in_groups(job, context)
         seconds = {"measure": time.perf_counter() - clock}
         record = record_of(reader, job, context, found, seconds, scores)
         if measurements.origin(job.measurement) is not None:
             # A plug-in's record that cannot be shown fails before it is written.
             require_drawable(job.definition, scores.with_evidence(record) if scores else record)
         classes = context.examples.classes if isinstance(context, TaskContext) else ()
-        return Made(record, found.arrays, found.parameters, classes)
+        return JobOutput(record, found.arrays, found.parameters, classes)
 
     def _reader(self, name: str) -> LoadedModel:
         """The reader of a model; the other models are released."""
@@ -143,21 +143,25 @@ class Runner:
 
     # What measurements are given.
 
-    def _context(self, reader: LoadedModel, job: Job, behind: Behind) -> ModelContext:
+    def _context(self, reader: LoadedModel, job: Job, stored_inputs: StoredInputs) -> ModelContext:
         if job.task:
-            return self._task_context(reader, job, behind)
+            return self._task_context(reader, job, stored_inputs)
         about, run = _of_model(reader, job), reader.run
         if job.definition.of == "pair" and run.base is not None:
             base = self._readers.setdefault(run.base.name, LoadedModel(run.base))
             return PairContext(**about, base=_base_context(base, job))
         tasks = [
-            self._task_context(reader, replace(each, extent=dict.fromkeys(known.layers, 1)), behind)
+            self._task_context(
+                reader, replace(each, extent=dict.fromkeys(known.layers, 1)), stored_inputs
+            )
             for each in run.jobs(SCORES)
-            if (known := behind.scores.get(each.of))
+            if (known := stored_inputs.scores.get(each.of))
         ]
         return ModelContext(**about, tasks=tuple(tasks))
 
-    def _task_context(self, reader: LoadedModel, job: Job, behind: Behind) -> TaskContext:
+    def _task_context(
+        self, reader: LoadedModel, job: Job, stored_inputs: StoredInputs
+    ) -> TaskContext:
         config, task = reader.run.config, reader.run.task(job.task)
         assert task is not None
         data = reader.data(task)
@@ -165,19 +169,19 @@ class Runner:
             data,
             PROBES[job.family],
             reader.memory,
-            behind.scores.get(job.of),
-            behind.predictions.get(job.of),
+            stored_inputs.scores.get(job.of),
+            stored_inputs.predictions.get(job.of),
             config.cache_dir,
-            behind.trained,
+            stored_inputs.trained,
         )
-        others = [run.corpus for run in reader.run.elsewhere if behind.trained]
+        others = [run.corpus for run in reader.run.elsewhere if stored_inputs.trained]
         elsewhere = {other.source.name: other.value for other in others}
         return TaskContext(**_of_model(reader, job), probing=probing, elsewhere=elsewhere)
 
 
 def _of_model(reader: LoadedModel, job: Job) -> dict[str, Any]:
     """The attributes that all contexts have."""
-    place = reader.place(job)
+    place = reader.reading_key(job)
     return {
         "corpus": reader.run.corpus.value,
         "model": reader.info,
@@ -206,7 +210,7 @@ def _base_context(base: LoadedModel, job: Job) -> ModelContext:
 
 
 @exact_products()
-def _found(job: Job, context: ModelContext) -> Found:
+def _measure_in_groups(job: Job, context: ModelContext) -> Measured:
     """Findings of a job; layers are fitted in smaller groups if memory runs out."""
     what = f"measuring {job.title}"
     of_task = isinstance(context, TaskContext)
@@ -214,7 +218,7 @@ def _found(job: Job, context: ModelContext) -> Found:
     with explain_out_of_memory(what, f"use {less}, or free some memory."):
         while True:
             try:
-                return as_found(job.definition(context))
+                return as_measured(job.definition(context))
             except (MemoryError, RuntimeError) as error:
                 if not out_of_memory(error) or not isinstance(context, TaskContext):
                     raise

@@ -107,7 +107,7 @@ def _conflicts(config: RunConfig) -> Iterator[tuple[object, str]]:
     text, label, task_from = config.texts, ",".join(config.label), ",".join(config.task_from)
     positions, sites = ",".join(config.positions), ",".join(config.sites)
     measured = ",".join(config.measurements)
-    other_sites, probed = config.task_sites != [None], "probes" in config.measurements
+    other_sites, probed = config.task_sites != [None], "scores" in config.measurements
     on_ray = config.engine == "ray"
     flag = "--text" if config.text else "--messages"
     yield config.text and config.messages, f"--messages {config.messages}: not with --text."
@@ -142,12 +142,12 @@ def _conflicts(config: RunConfig) -> Iterator[tuple[object, str]]:
     )
     yield (
         config.transfer and not probed,
-        f"--measurements {measured}: --transfer needs probes; add probes to these.",
+        f"--measurements {measured}: --transfer needs scores; add scores to these.",
     )
     yield other_sites and text, f"--sites {sites}: does not apply to vectors of texts; omit it."
     yield (
         other_sites and not probed,
-        f"--sites {sites}: applies to probes only; add probes to --measurements.",
+        f"--sites {sites}: applies to scores only; add scores to --measurements.",
     )
     yield (
         other_sites and config.layers == (0,),
@@ -174,13 +174,11 @@ def _require_measurements(config: RunConfig) -> None:
         measurements.get(name)
     evidence = [x.name for x in probe_measurements()]
     given = ",".join(config.evidence)
-    if "scores" in config.measurements:
-        raise UserError("--measurements scores: probes stands for scores; use probes.")
     if "none" in config.evidence and len(config.evidence) > 1:
         raise UserError(f"--evidence {given}: none goes alone.")
     if {"standard", "full"} <= set(config.evidence):
         raise UserError(f"--evidence {given}: give standard or full, not both.")
-    about_corpus = ("probes", *(x.name for x in corpus_measurements()))
+    about_corpus = ("scores", *(x.name for x in corpus_measurements()))
     for flag, noun, names, known in (
         ("measurements", "measurement", config.measurements, (*about_corpus, *evidence)),
         ("evidence", "evidence", config.evidence, (*LEVELS, *evidence)),
@@ -191,28 +189,28 @@ def _require_measurements(config: RunConfig) -> None:
 
 
 def _with_named_evidence(config: RunConfig) -> RunConfig:
-    """Move evidence that `--measurements` names to `evidence`, and add the probes that it needs.
+    """Move evidence that `--measurements` names to `evidence`, and add the scores that it needs.
 
-    Without "probes" beside it, no other evidence is gathered unless `--evidence` names it.
+    Without "scores" beside it, no other evidence is gathered unless `--evidence` names it.
     """
     evidence = [x.name for x in probe_measurements()]
     named = [name for name in config.measurements if name in evidence]
-    others = [name for name in config.measurements if name not in (*named, "probes")]
-    if not named and not any(get_measurement(name).of_results for name in others):
+    others = [name for name in config.measurements if name not in (*named, "scores")]
+    if not named and not any(get_measurement(name).spans_tasks for name in others):
         return config
     given = [name for name in config.evidence if name != "none"]
-    if "probes" not in config.measurements and "evidence" not in config.model_fields_set:
+    if "scores" not in config.measurements and "evidence" not in config.model_fields_set:
         given = []
     every = (*given, *named) or ("none",)
-    changed = {"measurements": ("probes", *others), "evidence": every}
+    changed = {"measurements": ("scores", *others), "evidence": every}
     return config.model_copy(update=changed)
 
 
-def for_items(config: RunConfig, source: Source) -> RunConfig:
+def config_for_items(config: RunConfig, source: Source) -> RunConfig:
     """The configuration with evidence replaced by what measures items, if the corpus has items."""
     if not source.items:
         return config
-    stand_ins = [get_measurement(name).for_items for name in config.evidence_names]
+    stand_ins = [get_measurement(name).variant_for_items for name in config.evidence_names]
     if not (meant := [name for name in stand_ins if name]):
         return config
     others = config.about_corpus

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from itertools import product
-from typing import Literal
 
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
@@ -17,7 +17,7 @@ from probes.measurements.plugin_keys import plugin_failure
 from probes.measurements.plugins import included_tasks
 from probes.run.config import RunConfig
 from probes.run.inputs import LazyCorpus
-from probes.tasks.builtin import STANDARD, TASK_GROUPS, expanded, group_of, tasks
+from probes.tasks.builtin import STANDARD, TASK_GROUPS, expanded, group_of_task, tasks
 from probes.tasks.columns import task_of
 from probes.tasks.morphology import is_morphological, morphology
 from probes.tasks.positions import Position
@@ -25,17 +25,23 @@ from probes.tasks.task import Task, plain_name
 from probes.training.families import why_unfit
 
 
+class Omission(Enum):
+    """Kinds of what a run leaves out; each is reported in another way."""
+
+    SKIPPED, UNMADE, UNSERVED, FAILED = "skipped", "unmade", "unserved", "failed"
+
+
 class LeftOutError(Exception):
     """A job is not made, for a reason that stops no others.
 
     Args:
-        how: the method of `Omissions` that takes it.
-        about: its arguments.
+        kind: the list of `Omissions` that takes it.
+        about: what is left out, and why, as the method for that list takes it.
     """
 
-    def __init__(self, how: Literal["skip", "not_made", "not_served", "fail"], *about: str) -> None:
-        super().__init__(how, *about)
-        self.how, self.about = how, about
+    def __init__(self, kind: Omission, *about: str) -> None:
+        super().__init__(kind, *about)
+        self.kind, self.about = kind, about
 
 
 @dataclass
@@ -56,7 +62,13 @@ class Omissions:
 
     def add(self, left_out: LeftOutError) -> None:
         """Add a job that is not made."""
-        getattr(self, left_out.how)(*left_out.about)
+        report: dict[Omission, Callable[..., None]] = {
+            Omission.SKIPPED: self.skip,
+            Omission.UNMADE: self.not_made,
+            Omission.UNSERVED: self.not_served,
+            Omission.FAILED: self.fail,
+        }
+        report[left_out.kind](*left_out.about)
 
     def skip(self, task: str, why: str) -> None:
         """Leave out a task that the corpus does not serve."""
@@ -136,7 +148,7 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
         served = {plain_name(task.name) for task in chosen}
         if group in TASK_GROUPS and served.isdisjoint(members):
             whys = {**lacking, **omissions.failed}
-            why = _listed({n: whys[n] for n in whys if n in members or group_of(n) == group})
+            why = _listed({n: whys[n] for n in whys if n in members or group_of_task(n) == group})
             raise UserError(
                 f"--tasks {group}: {corpus.source.name} has the annotation for no task of this "
                 f"group{why}; leave it out, or choose another --corpus."

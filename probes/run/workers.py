@@ -101,7 +101,7 @@ def _used(run: ModelRun) -> Iterator[tuple[str, str]]:
         yield "corpus", name
 
 
-class Helpers:
+class WorkerPool:
     """The further processes of a run, none of which is started before there is a job."""
 
     def __init__(self, runs: Sequence[ModelRun], n: int) -> None:
@@ -127,7 +127,7 @@ class Helpers:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "probes.run.helper", str(theirs)],
+                [sys.executable, "-P", "-m", "probes.run.worker_main", str(theirs)],
                 env=same_imports(),
                 stdin=subprocess.PIPE,  # closed when this process ends, however it ends
                 pass_fds=[theirs],

@@ -21,7 +21,7 @@ from probes.records.values import Estimate, Interval
 from probes.statistics.gold import Gold, Predictions
 from probes.statistics.metrics import Metric
 from probes.statistics.partition import FEWEST
-from probes.statistics.sums import sparse
+from probes.statistics.sums import sparse_matrix
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -60,7 +60,7 @@ def resample(n_clusters: int, n: int = RESAMPLES, seed: int = _SEED) -> Draws:
     return draws
 
 
-def blocks(n_clusters: int) -> Iterator[Draws]:
+def resample_blocks(n_clusters: int) -> Iterator[Draws]:
     """Yield up to `MOST` blocks of resamples for tests. The first is `resample(n_clusters)`."""
     yield resample(n_clusters)
     for seed in range(_SEED + 1, _SEED + MOST):
@@ -111,8 +111,8 @@ def summed(parts: csr_array, cluster: Ints, n_clusters: int) -> csr_array:
         cluster: cluster of each row. Shape (n,).
     """
     n = len(cluster)
-    members = sparse((np.ones(n), (cluster, np.arange(n))), (n_clusters, n))
-    return sparse(members @ sparse(parts).astype(np.float64))
+    members = sparse_matrix((np.ones(n), (cluster, np.arange(n))), (n_clusters, n))
+    return sparse_matrix(members @ sparse_matrix(parts).astype(np.float64))
 
 
 def resampled_sums(sums: csr_array, draws: Draws) -> Floats:
@@ -173,7 +173,7 @@ def unknown(why: str) -> Estimate:
     return Estimate(value=None, interval=None, missing=why)
 
 
-def estimate(value: float, replicates: Floats | None, what: str) -> Estimate:
+def estimate_of(value: float, replicates: Floats | None, what: str) -> Estimate:
     """A number, with the percentile interval of its replicates.
 
     Args:
@@ -209,6 +209,6 @@ def means(values: Floats, cluster: Ints, n_clusters: int, what: str) -> list[Est
         np.divide(drawn @ sums, rows[:, None], out=totals, where=rows[:, None] > 0)
         replicates = list(totals.T)
     return [
-        estimate(float(column.mean()), each, what)
+        estimate_of(float(column.mean()), each, what)
         for column, each in zip(values.T, replicates, strict=True)
     ]

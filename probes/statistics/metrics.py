@@ -28,7 +28,7 @@ from probes.statistics.rank_correlation import (
     nspr_parts,
     spearman_parts,
 )
-from probes.statistics.sums import ratio, sparse
+from probes.statistics.sums import ratio, sparse_matrix
 from probes.tasks.task import Kind
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ NUMBERS: tuple[Kind, ...] = ("regression",)
 def mean_parts(gold: Gold, values: Floats) -> csr_array:
     """Each sentence's contribution to a mean over examples: sum and number of `values` (n,)."""
     sums = np.add.reduceat(values, gold.bounds[:-1])
-    return sparse(np.stack([sums, np.diff(gold.bounds)], axis=1))
+    return sparse_matrix(np.stack([sums, np.diff(gold.bounds)], axis=1))
 
 
 def mean_value(sums: Floats) -> Floats:
@@ -115,7 +115,7 @@ def mean_value(sums: Floats) -> Floats:
     return ratio(sums[..., 0], sums[..., 1])
 
 
-def averaged(metric: Metric, n: int) -> Metric:
+def metric_over_draws(metric: Metric, n: int) -> Metric:
     """The metric averaged over n predictions, whose sums lie side by side (…, n × k)."""
 
     def value(sums: Floats) -> Floats:
@@ -180,14 +180,14 @@ def class_parts(gold: Gold, given: Predictions) -> csr_array:
     if gold.sets is not None:
         wanted, found = gold.indicators(given)
         each = np.concatenate([wanted, found, wanted & found], axis=1).astype(np.float64)
-        return sparse(np.add.reduceat(each, gold.bounds[:-1]))
+        return sparse_matrix(np.add.reduceat(each, gold.bounds[:-1]))
     n = len(gold.classes) + len(set(gold.unseen))
     given = given.astype(np.int64)  # stored integers may be too narrow for 3 × labels
     named = given >= 0
     right = given == gold.codes
     rows = np.concatenate([gold.place, gold.place[named], gold.place[right]])
     columns = np.concatenate([gold.codes, n + given[named], 2 * n + given[right]])
-    return sparse((np.ones(len(rows)), (rows, columns)), (gold.n_sentences, 3 * n))
+    return sparse_matrix((np.ones(len(rows)), (rows, columns)), (gold.n_sentences, 3 * n))
 
 
 def _class_parts_of(
@@ -273,7 +273,7 @@ def _chunk_parts(gold: Gold, given: Predictions) -> csr_array:
     for chunks in (wanted & found, wanted, found):
         starts = np.array([start for start, _, _ in chunks], dtype=np.int64)
         columns.append(np.bincount(gold.place[starts], minlength=gold.n_sentences))
-    return sparse(np.stack(columns, axis=1).astype(float))
+    return sparse_matrix(np.stack(columns, axis=1).astype(float))
 
 
 def _span_f1(sums: Floats) -> Floats:
@@ -304,7 +304,7 @@ def _root_parts(gold: Gold, given: Predictions) -> csr_array:
         ignored = ignored & ~ignored.all(1, keepdims=True)
         root = np.where(ignored, np.inf, given[examples]).argmin(1)
         right[which] = gold.labels[examples[np.arange(len(which)), root]] == 0
-    return sparse(np.stack([right, np.ones_like(right)], axis=1))
+    return sparse_matrix(np.stack([right, np.ones_like(right)], axis=1))
 
 
 # Share of sentences in which the root has the smallest predicted depth (Hewitt & Manning 2019).

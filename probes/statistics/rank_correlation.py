@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Floats, Ints
 from probes.statistics.gold import Gold, Predictions
-from probes.statistics.sums import ratio, sparse
+from probes.statistics.sums import ratio, sparse_matrix
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -73,7 +73,7 @@ def parts_by_length(sentences: Ints, rho: Floats, lengths: Ints) -> csr_array:
     n = len(NSPR_LENGTHS)
     data = np.concatenate([rho, np.ones(len(rho))])
     place = (np.tile(sentences, 2), np.concatenate([column, n + column]))
-    return sparse((data, place), (len(lengths), 2 * n))
+    return sparse_matrix((data, place), (len(lengths), 2 * n))
 
 
 def nspr(sums: Floats) -> Floats:
@@ -95,14 +95,14 @@ def spearman_parts(gold: Gold, given: Predictions) -> csr_array:
     sentences, rho = _sentence_spearman(gold, given)
     parts = np.zeros((gold.n_sentences, 2))
     parts[sentences] = np.stack([rho, np.ones(len(rho))], axis=1)
-    return sparse(parts)
+    return sparse_matrix(parts)
 
 
 def moment_parts(gold: Gold, given: Predictions) -> csr_array:
     """Each sentence's sums, squares and products of ranks; resamples keep the sample's ranks."""
     x, y = centred_ranks(gold.labels), centred_ranks(given)
     terms = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
-    return sparse(np.add.reduceat(terms, gold.bounds[:-1], axis=0))
+    return sparse_matrix(np.add.reduceat(terms, gold.bounds[:-1], axis=0))
 
 
 def correlation(sums: Floats) -> Floats:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Floats
 from probes.records.values import Estimate
-from probes.statistics.bootstrap import draws_of, estimate, unknown
+from probes.statistics.bootstrap import draws_of, estimate_of, unknown
 from probes.statistics.gold import Gold
 from probes.statistics.sums import ratio
 
@@ -51,7 +51,9 @@ RANKING: dict[str, Callable[[Floats, Floats], Floats]] = {
 """Functions of the two curves (…, thresholds). NaN where a class has no weight."""
 
 
-def curves(margins: Floats, positive: NDArray[np.bool_], weights: Floats) -> tuple[Floats, Floats]:
+def rate_curves(
+    margins: Floats, positive: NDArray[np.bool_], weights: Floats
+) -> tuple[Floats, Floats]:
     """The weights of true and of false positives above each threshold. Each (R, thresholds).
 
     Args:
@@ -79,11 +81,11 @@ def ranking_scores(gold: Gold, margins: Floats) -> dict[str, list[Estimate]]:
     blocks = [] if draws is None else np.split(draws, range(at_once, len(draws), at_once))
     found: dict[str, list[Estimate]] = {name: [] for name in RANKING}
     for row in margins[:, known]:
-        whole = curves(row, positive, np.ones((1, len(row))))
-        resampled = [curves(row, positive, x[:, cluster].astype(np.float64)) for x in blocks]
+        whole = rate_curves(row, positive, np.ones((1, len(row))))
+        resampled = [rate_curves(row, positive, x[:, cluster].astype(np.float64)) for x in blocks]
         for name, metric in RANKING.items():
             values = [metric(*part) for part in resampled]
             replicates = np.concatenate(values) if values else None
             what = "clusters" if gold.partition is None else gold.partition.clusters
-            found[name].append(estimate(float(metric(*whole)[0]), replicates, what))
+            found[name].append(estimate_of(float(metric(*whole)[0]), replicates, what))
     return found

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from probes.common.arrays import Floats
-from probes.statistics.bootstrap import Draws, blocks, influence, resample, resampled_sums
+from probes.statistics.bootstrap import Draws, influence, resample, resample_blocks, resampled_sums
 from probes.statistics.metrics import Metric
-from probes.statistics.significance import Errors, Pair, all_pairs, max_t, p_best
+from probes.statistics.significance import Errors, Pair, all_pairs, least_p_of_better, max_t
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -161,21 +161,21 @@ class Replicates:
 def p_values_of(cells: Sequence[Replicates], pairs: Sequence[Pair]) -> list[float]:
     """P-values of differences between rows of results on one test split; see `max_t`."""
     scores = np.concatenate([x.scores for x in cells])
-    found: list[float] = max_t(scores, drawn(cells), pairs).tolist()
+    found: list[float] = max_t(scores, replicate_blocks(cells), pairs).tolist()
     return found
 
 
-def drawn(cells: Sequence[Replicates]) -> Iterator[tuple[Floats, Errors]]:
+def replicate_blocks(cells: Sequence[Replicates]) -> Iterator[tuple[Floats, Errors]]:
     """Yield the replicates of all rows, block by block, with their errors; see `max_t`."""
     changes = np.concatenate([x.influence for x in cells])
     trained = np.concatenate([x.training for x in cells])
-    for block, draws in enumerate(blocks(cells[0].n_clusters)):
+    for block, draws in enumerate(resample_blocks(cells[0].n_clusters)):
         values = np.concatenate([x.within(block, draws) for x in cells])
         yield values, Errors(changes, trained, draws.astype(np.float64))
 
 
 def p_best_of(found: Replicates) -> dict[int, float | None]:
-    """`probes.statistics.significance.p_best` of each layer; None where it is undefined."""
+    """`least_p_of_better` of each layer; None where it is undefined."""
     pairs = all_pairs(len(found.layers))
-    tests = p_best(found.scores, pairs, np.array(p_values_of([found], pairs))).tolist()
+    tests = least_p_of_better(found.scores, pairs, np.array(p_values_of([found], pairs))).tolist()
     return {layer: None if np.isnan(p) else p for layer, p in zip(found.layers, tests, strict=True)}

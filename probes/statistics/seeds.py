@@ -18,9 +18,9 @@ import numpy as np
 
 from probes.common.arrays import Floats
 from probes.statistics.bootstrap import LEVEL, bounds, interval
-from probes.statistics.metrics import averaged, mean_of_draws
+from probes.statistics.metrics import mean_of_draws, metric_over_draws
 from probes.statistics.replicates import Replicates, p_values_of
-from probes.statistics.sums import beside, sparse
+from probes.statistics.sums import beside, sparse_matrix
 
 FEW_SEEDS = 5
 """With fewer seeds, tables say what cannot be concluded."""
@@ -36,7 +36,7 @@ def mean_over_seeds(seeds: Sequence[Replicates], name: str) -> Replicates:
     scores = np.array([each.scores[0] for each in seeds])
     return Replicates(
         mean_of_draws(scores[None]),
-        averaged(seeds[0].metric, len(seeds)),
+        metric_over_draws(seeds[0].metric, len(seeds)),
         [beside([each.sums[0] for each in seeds])],
         seeds[0].layers,
         name,
@@ -81,7 +81,7 @@ def difference_over_seeds(
     )
 
 
-def interval_of(found: Replicates) -> tuple[float, float] | None:
+def interval_over_seeds(found: Replicates) -> tuple[float, float] | None:
     """The 95 % interval of a number with one row, over documents and seeds."""
     return bounds(interval(found.resampled[0], found.metric.bounds))
 
@@ -94,7 +94,7 @@ def spread_of_deviations(n: int) -> tuple[float, float]:
     return low, high
 
 
-def p_values(differences: Sequence[Replicates]) -> list[float]:
+def p_values_over_seeds(differences: Sequence[Replicates]) -> list[float]:
     """Two-sided p-values of differences from 0, corrected by max-T over all of them.
 
     Args:
@@ -107,7 +107,7 @@ def p_values(differences: Sequence[Replicates]) -> list[float]:
         first,
         scores=np.zeros(1),
         metric=replace(first.metric, value=lambda sums: np.zeros(sums.shape[:-1])),
-        sums=[sparse(np.zeros((first.n_clusters, 1)))],
+        sums=[sparse_matrix(np.zeros((first.n_clusters, 1)))],
         sd=0.0,
         df=1,
     )

@@ -129,11 +129,11 @@ def max_t(
     one, other = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     for replicates, errors in blocks:
         if not n:
-            sizes = _sizes(scores, replicates, errors, one, other)
+            sizes = _differences_in_se(scores, replicates, errors, one, other)
             (tested,) = np.nonzero(~np.isnan(sizes))
             order = tested[np.argsort(sizes[tested], kind="stable")]
         greatest = np.zeros((1, replicates.shape[1]))
-        for block in _blocks(order):
+        for block in _blocks_of_pairs(order):
             first, second = one[block], other[block]
             difference = (scores[first] - scores[second])[:, None]
             moved = np.abs(replicates[first] - replicates[second] - difference)
@@ -154,7 +154,7 @@ def max_t(
     return found
 
 
-def _sizes(
+def _differences_in_se(
     scores: Floats,
     replicates: Floats,
     errors: Errors | ErrorSpread,
@@ -163,7 +163,7 @@ def _sizes(
 ) -> Floats:
     """Differences in standard errors; NaN where a score or all replicates are undefined."""
     found = np.full(len(one), np.nan)
-    for block in _blocks(np.arange(len(one))):
+    for block in _blocks_of_pairs(np.arange(len(one))):
         first, second = one[block], other[block]
         distance = np.abs(scores[first] - scores[second])
         undefined = np.isnan(replicates[first] - replicates[second]).all(1) | np.isnan(distance)
@@ -194,7 +194,7 @@ def smallest_drop(churn: float, n: int) -> float:
     return (q + math.sqrt(q**2 + 4 * (1 + q) * q * churn)) / (2 * (1 + q))
 
 
-def _blocks(places: Ints) -> Iterator[Ints]:
+def _blocks_of_pairs(places: Ints) -> Iterator[Ints]:
     """Split places into parts that fit in memory."""
     for start in range(0, len(places), _AT_ONCE):
         yield places[start : start + _AT_ONCE]
@@ -230,7 +230,7 @@ def rank_ranges(scores: Floats, pairs: Sequence[Pair], p_values: Floats) -> Ints
     return ranges
 
 
-def p_best(scores: Floats, pairs: Sequence[Pair], p_values: Floats) -> Floats:
+def least_p_of_better(scores: Floats, pairs: Sequence[Pair], p_values: Floats) -> Floats:
     """Smallest p-value of a difference from a higher-scoring cell; 1 if there is none.
 
     Cells with p ≥ `ALPHA` form a confidence set: it contains the truly best cell with a probability

@@ -21,7 +21,7 @@ def ratio(numerator: NDArray[Any], denominator: NDArray[Any], otherwise: float =
     return out
 
 
-def sparse(content: Any, shape: tuple[int, int] | None = None) -> csr_array:
+def sparse_matrix(content: Any, shape: tuple[int, int] | None = None) -> csr_array:
     """A sparse matrix from a dense one, or from values and places; equal places add up."""
     # This import is slow, and a run that computes nothing does not need it.
     from scipy.sparse import csr_array
@@ -43,7 +43,7 @@ _BLOCK = 4096
 """Rows processed at once."""
 
 
-def blocks(n: int) -> Iterator[slice]:
+def row_slices(n: int) -> Iterator[slice]:
     """Yield blocks that cover n rows."""
     for start in range(0, n, _BLOCK):
         yield slice(start, min(start + _BLOCK, n))
@@ -52,9 +52,9 @@ def blocks(n: int) -> Iterator[slice]:
 def group_sums(rows: Rows, group: Ints, n_groups: int) -> Floats:
     """The sum of the rows of each group. Shape (groups, H)."""
     total = np.zeros((n_groups, rows.shape[1]))
-    for block in blocks(len(rows)):
+    for block in row_slices(len(rows)):
         places = group[block], np.arange(block.stop - block.start)
-        members = sparse((np.ones(len(places[0])), places), (n_groups, len(places[0])))
+        members = sparse_matrix((np.ones(len(places[0])), places), (n_groups, len(places[0])))
         total += members @ rows[block].astype(np.float64)
     return total
 
@@ -71,6 +71,6 @@ def cross_gram(x: Rows, y: Rows) -> Floats:
     Products of blocks are in float32, their sum in float64.
     """
     total = np.zeros((x.shape[1], y.shape[1]))
-    for block in blocks(len(x)):
+    for block in row_slices(len(x)):
         total += x[block].T @ y[block]
     return total

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from probes.common.arrays import Floats
-from probes.extraction.model_names import pretrained_name
+from probes.extraction.models.model_names import pretrained_name
 from probes.records.values import span_of
 from probes.tables.colours import COLOURS, colours_of, distinct, of_models
 
@@ -67,7 +67,7 @@ FONTS = "Liberation Sans, DejaVu Sans, Arial, sans-serif"
 
 
 @dataclass(frozen=True)
-class Look:
+class Style:
     """Sizes, fonts and colours; the same chart may be drawn in several looks.
 
     Attributes:
@@ -129,9 +129,9 @@ class Look:
         }  # fmt: skip
 
 
-PAPER = Look()
+PAPER = Style()
 
-PAGE = Look(
+PAGE = Style(
     width=760,
     font="system-ui, sans-serif",
     text=12,
@@ -155,16 +155,16 @@ def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return found
 
 
-def _of(column: str, kind: str = "nominal", **more: Any) -> dict[str, Any]:
+def _channel(column: str, kind: str = "nominal", **more: Any) -> dict[str, Any]:
     """A column that a channel of marks shows."""
     return {"field": column, "type": kind, **more}
 
 
-def _number(column: str, **more: Any) -> dict[str, Any]:
-    return _of(column, "quantitative", **more)
+def _number_channel(column: str, **more: Any) -> dict[str, Any]:
+    return _channel(column, "quantitative", **more)
 
 
-def _layer(
+def _mark_layer(
     mark: str, encoding: Mapping[str, Any], keep: Any = None, **style: Any
 ) -> dict[str, Any]:
     """Marks of one kind.
@@ -177,18 +177,18 @@ def _layer(
     return {**kept, "mark": {"type": mark, **style}, "encoding": dict(encoding)}
 
 
-def titled(chart: dict[str, Any], title: str, look: Look, below: str = "") -> Spec:
+def titled(chart: dict[str, Any], title: str, style: Style, below: str = "") -> Spec:
     """The chart with its title, in lines of about the look's width, and what stands below it."""
-    width = max(20, int(look.width / (0.5 * look.text)))
-    lines = textwrap.wrap(title, width) if look.titled else []
+    width = max(20, int(style.width / (0.5 * style.text)))
+    lines = textwrap.wrap(title, width) if style.titled else []
     lines += below.split("\n") if below else []
     return Spec(chart, title={"text": lines, "anchor": "middle"}) if lines else Spec(chart)
 
 
-def legend(names: Iterable[str], look: Look, **more: Any) -> dict[str, Any]:
+def legend_below(names: Iterable[str], style: Style, **more: Any) -> dict[str, Any]:
     """A legend below the chart, in as many columns as will fit by the number of letters."""
     longest = max(map(len, names), default=0)
-    columns = max(1, int(look.width / (look.text * (3 + 0.55 * longest))))
+    columns = max(1, int(style.width / (style.text * (3 + 0.55 * longest))))
     return {"orient": "bottom", "columns": columns, "title": None, **more}
 
 
@@ -200,7 +200,7 @@ def _by(column: str) -> dict[str, str]:
 def in_panels(
     panel: dict[str, Any],
     frame: pd.DataFrame,
-    look: Look,
+    style: Style,
     columns: int,
     title: str,
     sizes: Sequence[tuple[float, float]] = (),
@@ -217,7 +217,7 @@ def in_panels(
     if sizes:
         panel = {**panel, "width": sizes[0][0], "height": sizes[0][1]}
     if len(every) < 2:
-        return titled({**panel, **data, "datasets": {"rows": rows(frame)}}, title, look, *every)
+        return titled({**panel, **data, "datasets": {"rows": rows(frame)}}, title, style, *every)
     placed = frame.assign(place=frame["panel"].map(every.index))
     data["datasets"] = {"rows": rows(placed)}
     if len({*sizes}) > 1:  # Panels of a facet have one size.
@@ -227,43 +227,43 @@ def in_panels(
                 "width": width,
                 "height": height,
                 "transform": [{"filter": {"field": "place", "equal": place}}],
-                "title": {"text": name.split("\n"), "fontSize": 0.92 * look.text, "offset": 3},
+                "title": {"text": name.split("\n"), "fontSize": 0.92 * style.text, "offset": 3},
             }
             for place, (name, (width, height)) in enumerate(zip(every, sizes, strict=True))
         ]
         beside = {"concat": panels, "columns": columns, "resolve": {"scale": scales}}
-        return titled({**data, **beside, "spacing": 1.4 * look.text}, title, look)
+        return titled({**data, **beside, "spacing": 1.4 * style.text}, title, style)
     facets = {
         **data,
-        "facet": _of("panel", title=None, sort=_by("place")),
+        "facet": _channel("panel", title=None, sort=_by("place")),
         "columns": columns,
         "spec": panel,
         "resolve": {"scale": scales, "axis": {"x": "independent", "y": "independent"}},
     }
-    return titled(facets, title, look)
+    return titled(facets, title, style)
 
 
 def _has_marks(frame: pd.DataFrame) -> bool:
     return "mark" in frame and bool(frame["mark"].isin([*MARKS]).any())
 
 
-def _marks(frame: pd.DataFrame, look: Look) -> dict[str, Any]:
+def _marks(frame: pd.DataFrame, style: Style) -> dict[str, Any]:
     """Shapes of the marks that occur; the legend says what they mean."""
     used = [mark for mark in MARKS if mark in set(frame["mark"])]
     scale = {"domain": used, "range": [MARKS[mark] for mark in used]}
-    symbols = legend(used, look, symbolStrokeColor=look.soft, symbolFillColor="transparent")
-    return _of("mark", scale=scale, legend=symbols)
+    symbols = legend_below(used, style, symbolStrokeColor=style.soft, symbolFillColor="transparent")
+    return _channel("mark", scale=scale, legend=symbols)
 
 
 _MARKED = {"field": "mark", "oneOf": [*MARKS]}
 
 
-def series(names: Sequence[str], look: Look) -> tuple[dict[str, Any], dict[str, Any]]:
+def series(names: Sequence[str], style: Style) -> tuple[dict[str, Any], dict[str, Any]]:
     """Scales of the colours and dashes of models: random twins are dotted in their model's colour.
 
     Lines of other things have colours of their own; of many, shades that have an order.
     """
-    colours = of_models(look.models if {*names} <= {*look.models} else names)
+    colours = of_models(style.models if {*names} <= {*style.models} else names)
     dashes = [SOLID if pretrained_name(name) == name else DOTTED for name in names]
     return (
         {"domain": [*names], "range": [colours[name] for name in names]},
@@ -273,7 +273,7 @@ def series(names: Sequence[str], look: Look) -> tuple[dict[str, Any], dict[str, 
 
 def lines(
     frame: pd.DataFrame,
-    look: Look,
+    style: Style,
     *,
     x: str = "layer",
     y: str = "",
@@ -296,53 +296,58 @@ def lines(
     frame["level"] = frame.get("level", math.nan)
     shown = frame[frame["value"].notna()]
     names = list(dict.fromkeys(shown[by]))
-    colours, dashes = series(names, look)
-    columns = look.columns(frame["panel"].nunique())
-    width = look.panel(columns, 5 if y else 3.6)
+    colours, dashes = series(names, style)
+    columns = style.columns(frame["panel"].nunique())
+    width = style.panel(columns, 5 if y else 3.6)
     key = (
-        legend(
+        legend_below(
             names,
-            look,
+            style,
             symbolType="stroke",
-            symbolSize=15 * look.text,
-            symbolStrokeWidth=look.text / 5,
+            symbolSize=15 * style.text,
+            symbolStrokeWidth=style.text / 5,
         )
         if len(names) > 1 or any(names)
         else None
     )
-    across = {"color": _of(by, scale=colours, legend=key), "detail": [_of("model"), _of("line")]}
-    base = {**across, "x": _positions(shown["x"], x, width, look, log=log)}
+    across = {
+        "color": _channel(by, scale=colours, legend=key),
+        "detail": [_channel("model"), _channel("line")],
+    }
+    base = {**across, "x": _positions(shown["x"], x, width, style, log=log)}
     values = {"zero": False, "nice": False, "padding": 4}
-    up = _number("value", scale=values, title=textwrap.wrap(y, 24), axis={"tickCount": 5})
-    dashed = _of(by, scale=dashes, legend=key)
-    ends = {**base, "y": _number("low"), "y2": {"field": "high"}}
-    level = {**across, "y": _number("level")}
+    up = _number_channel("value", scale=values, title=textwrap.wrap(y, 24), axis={"tickCount": 5})
+    dashed = _channel(by, scale=dashes, legend=key)
+    ends = {**base, "y": _number_channel("low"), "y2": {"field": "high"}}
+    level = {**across, "y": _number_channel("level")}
     if named := "name" in frame:
-        level["color"] = {"value": look.soft}
+        level["color"] = {"value": style.soft}
     known = "isValid(datum.value)"
     parts = [
-        _layer("rule", level, "isValid(datum.level)", strokeDash=DASHED),
-        _layer("area", ends, f"{known} && isValid(datum.low) && !datum.alone", opacity=0.18),
-        _layer("rule", ends, f"{known} && isValid(datum.low) && datum.alone"),
-        _layer("line", {**base, "y": up, "strokeDash": dashed}, known),
-        _layer("point", {**base, "y": up}, known, filled=True),
+        _mark_layer("rule", level, "isValid(datum.level)", strokeDash=DASHED),
+        _mark_layer("area", ends, f"{known} && isValid(datum.low) && !datum.alone", opacity=0.18),
+        _mark_layer("rule", ends, f"{known} && isValid(datum.low) && datum.alone"),
+        _mark_layer("line", {**base, "y": up, "strokeDash": dashed}, known),
+        _mark_layer("point", {**base, "y": up}, known, filled=True),
     ]
     if _has_marks(frame):
-        marked = {**base, "y": up, "shape": _marks(frame, look)}
-        parts.append(_layer("point", marked, {"and": [known, _MARKED]}, size=4 * look.text))
+        marked = {**base, "y": up, "shape": _marks(frame, style)}
+        parts.append(_mark_layer("point", marked, {"and": [known, _MARKED]}, size=4 * style.text))
     if named:
-        at_end = {**level, "x": {"value": "width"}, "text": _of("name")}
+        at_end = {**level, "x": {"value": "width"}, "text": _channel("name")}
         parts.append(
-            _layer("text", at_end, "isValid(datum.name)", align="right", baseline="bottom")
+            _mark_layer("text", at_end, "isValid(datum.name)", align="right", baseline="bottom")
         )
-    if look.hover:
+    if style.hover:
         lines = ["line"] if shown["line"].any() else []
-        tips = [*_tips("model", *lines, x=x), *_numbers(frame)]
+        tips = [*_tips("model", *lines, x=x), *_number_tooltips(frame)]
         parts.append(
-            _layer("point", {**base, "y": up, "tooltip": tips}, known, size=400, opacity=0)
+            _mark_layer("point", {**base, "y": up, "tooltip": tips}, known, size=400, opacity=0)
         )
-    drawn = {"layer": parts, "width": width, "height": min(0.75 * width, 16 * look.text)}
-    return in_panels(drawn, frame, look, columns, title, y="shared" if one_scale else "independent")
+    drawn = {"layer": parts, "width": width, "height": min(0.75 * width, 16 * style.text)}
+    return in_panels(
+        drawn, frame, style, columns, title, y="shared" if one_scale else "independent"
+    )
 
 
 def _alone(frame: pd.DataFrame) -> pd.Series:
@@ -352,11 +357,11 @@ def _alone(frame: pd.DataFrame) -> pd.Series:
 
 
 def _positions(
-    values: pd.Series, title: str, width: float, look: Look, *, log: bool
+    values: pd.Series, title: str, width: float, style: Style, *, log: bool
 ) -> dict[str, Any]:
     """The axis of x, with a tick at each number that there is, as far as they fit."""
     known = sorted(values.dropna().unique())
-    step = max(1, math.ceil(len(known) * 2.5 * look.text / width)) if not log else 1
+    step = max(1, math.ceil(len(known) * 2.5 * style.text / width)) if not log else 1
     form = ".2~s" if values.max() >= 1e5 else ",d"
     ticks = {
         "values": [float(x) for x in known[::step]],
@@ -365,24 +370,26 @@ def _positions(
         "labelSeparation": 3,
     }
     kind: dict[str, Any] = {"type": "log", "base": 2} if log else {"zero": False}
-    return _number("x", title=title, axis=ticks, scale={"nice": False, "padding": 5, **kind})
+    return _number_channel(
+        "x", title=title, axis=ticks, scale={"nice": False, "padding": 5, **kind}
+    )
 
 
 def _tips(*columns: str, **titles: str) -> list[dict[str, Any]]:
     """Tooltips of columns, and of further ones by other titles, which are the suite's own."""
     known = {**dict(zip(columns, columns, strict=True)), **titles}
-    return [_of(column, title=title) for column, title in known.items()]
+    return [_channel(column, title=title) for column, title in known.items()]
 
 
-def _numbers(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def _number_tooltips(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Tooltips of a value and its interval, with as many digits as it takes to tell them apart."""
     form = ".1f" if frame["value"].abs().max() > 10 else ".3f"
-    return [_number(x, format=form) for x in ("value", "low", "high")]
+    return [_number_channel(x, format=form) for x in ("value", "low", "high")]
 
 
 def heat_map(
     frame: pd.DataFrame,
-    look: Look,
+    style: Style,
     *,
     down: str,
     across: str,
@@ -406,13 +413,13 @@ def heat_map(
     frame, upright, along = _placed(frame.assign(value=frame["value"].astype(float)))
     of_panels = frame.groupby("panel", sort=False)["column"].nunique()
     marked = _has_marks(frame)
-    columns = look.columns(len(of_panels), 28)
-    if marked and look.panel(columns, _beside(upright)) < 3.5 * look.text * of_panels.max():
+    columns = style.columns(len(of_panels), 28)
+    if marked and style.panel(columns, _axis_letters(upright)) < 3.5 * style.text * of_panels.max():
         columns = 1  # numbers and marks would lie on each other
-    step = look.panel(columns, _beside(upright)) / of_panels.max()
-    heads = _heads(along, step, look)
+    step = style.panel(columns, _axis_letters(upright)) / of_panels.max()
+    heads = _column_heads(along, step, style)
     frame["column"] = frame["column"].map(heads)
-    tall = max(0.5 * look.text, min(2 * look.text, 72 * look.text / len(upright)))
+    tall = max(0.5 * style.text, min(2 * style.text, 72 * style.text / len(upright)))
     diverging = scheme == "blueorange"
     if diverging:
         high = span_of(frame["value"].abs(), 0, None)[1]
@@ -423,64 +430,64 @@ def heat_map(
     dark = f"abs(datum.value) > {0.6 * ends[1]}" if diverging else f"datum.value < {middle}"
     ink = {"condition": {"test": f"isValid(datum.value) && {dark}", "value": "white"},
            "value": "black"}  # fmt: skip
-    colour = _number(
+    colour = _number_channel(
         "value",
         title=textwrap.wrap(legend_title, 60),
         scale={"scheme": scheme, "domain": [*ends], "reverse": diverging, "clamp": True},
         legend={
             "orient": "bottom",
-            "gradientLength": 20 * look.text,
+            "gradientLength": 20 * style.text,
             "tickCount": 5,
             "direction": "horizontal",
         },
     )
     base = {
-        "x": _names("column", [*heads.values()], across, step, look),
-        "y": _names("row", upright, down, tall, look),
+        "x": _name_axis("column", [*heads.values()], across, step, style),
+        "y": _name_axis("row", upright, down, tall, style),
     }
-    style: dict[str, Any] = {"stroke": "white", "strokeWidth": 0.5}
+    rectangle: dict[str, Any] = {"stroke": "white", "strokeWidth": 0.5}
     cells: dict[str, Any] = {**base, "color": colour}
-    if look.hover and "said" in frame:
-        style["tooltip"] = {"expr": "datum.said"}
-    elif look.hover:
-        cells["tooltip"] = [*_tips("panel", row=down, column=across), _of("text")]
-    parts = [_layer("rect", cells, **style)]
+    if style.hover and "said" in frame:
+        rectangle["tooltip"] = {"expr": "datum.said"}
+    elif style.hover:
+        cells["tooltip"] = [*_tips("panel", row=down, column=across), _channel("text")]
+    parts = [_mark_layer("rect", cells, **rectangle)]
     longest = frame["text"].astype(str).str.len().max()
-    beside = min(look.text, 0.3 * step) if marked else 0
-    size = min(0.9 * look.text, tall / 1.2, (step - beside - 2) / (0.56 * max(longest, 1)))
-    if size >= 0.5 * look.text:
-        text = {**base, "text": _of("text"), "color": ink}
-        parts.append(_layer("text", text, fontSize=size, xOffset=-beside / 2))
+    beside = min(style.text, 0.3 * step) if marked else 0
+    size = min(0.9 * style.text, tall / 1.2, (step - beside - 2) / (0.56 * max(longest, 1)))
+    if size >= 0.5 * style.text:
+        text = {**base, "text": _channel("text"), "color": ink}
+        parts.append(_mark_layer("text", text, fontSize=size, xOffset=-beside / 2))
     if marked:
-        shape = {**base, "shape": _marks(frame, look), "stroke": ink}
+        shape = {**base, "shape": _marks(frame, style), "stroke": ink}
         across_cell = (step - beside) / 2 - 1
-        size = 3 * beside**2 / look.text
-        parts.append(_layer("point", shape, _MARKED, size=size, xOffset=across_cell))
+        size = 3 * beside**2 / style.text
+        parts.append(_mark_layer("point", shape, _MARKED, size=size, xOffset=across_cell))
     return in_panels(
         {"layer": parts},
         frame,
-        look,
+        style,
         columns,
         title,
-        _sizes(frame, step, tall),
+        _panel_sizes(frame, step, tall),
         x="independent",
         y="independent",
     )
 
 
-def _sizes(frame: pd.DataFrame, wide: float, tall: float) -> list[tuple[float, float]]:
+def _panel_sizes(frame: pd.DataFrame, wide: float, tall: float) -> list[tuple[float, float]]:
     """The width and height of each panel, given those of a cell."""
     shapes = frame.groupby("panel", sort=False)[["column", "row"]].nunique()
     return [(wide * across, tall * down) for across, down in shapes.to_numpy().tolist()]
 
 
-def _heads(names: Sequence[str], step: float, look: Look) -> dict[str, str]:
+def _column_heads(names: Sequence[str], step: float, style: Style) -> dict[str, str]:
     """Heads of columns: in lines that are as wide as a column, or all in lines to be turned."""
-    width = max(int(step / (0.55 * look.text)), 1)
+    width = max(int(step / (0.55 * style.text)), 1)
     wrapped = {name: _wrapped(name, width) for name in names}
     if all(len(line) <= width for head in wrapped.values() for line in head.split("\n")):
         return wrapped
-    two = step > 2.6 * look.text
+    two = step > 2.6 * style.text
     return {name: name if two else name.replace("\n", ", ") for name in names}
 
 
@@ -490,34 +497,36 @@ def _wrapped(text: str, width: int) -> str:
     return "\n".join(line for wrapped in lines for line in wrapped)
 
 
-def _ordered(places: pd.Series) -> list[Any]:
+def _axis_order(places: pd.Series) -> list[Any]:
     """Places in their order: names as they come, then whole numbers ascending."""
     every = list(dict.fromkeys(places))
     numbers = [x for x in every if isinstance(x, Real)]
     return [x for x in every if x not in numbers] + sorted(numbers, key=float)
 
 
-def _beside(names: Iterable[str]) -> float:
+def _axis_letters(names: Iterable[str]) -> float:
     """Letters that an axis of names takes, and its title."""
     return 2.5 + 0.52 * min(max(map(len, names), default=0), 40)
 
 
-def _names(column: str, names: list[str], title: str, step: float, look: Look) -> dict[str, Any]:
+def _name_axis(
+    column: str, names: list[str], title: str, step: float, style: Style
+) -> dict[str, Any]:
     """An axis of names, in the order of the numbers in the column `<column>_at`."""
     longest = max((len(line) for name in names for line in name.split("\n")), default=1)
-    turned = column == "column" and 0.52 * look.text * longest > step
+    turned = column == "column" and 0.52 * style.text * longest > step
     axis = {
         "labelAngle": -90 if turned else 0,
         "labelOverlap": "greedy",
         "ticks": False,
         "domain": False,
     }
-    return _of(column, sort=_by(f"{column}_at"), title=title or None, axis=axis)
+    return _channel(column, sort=_by(f"{column}_at"), title=title or None, axis=axis)
 
 
 def _placed(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str], list[str]]:
     """The frame with numbers for the order of its rows and columns, and the names of both."""
-    down, along = _ordered(frame["row"])[::-1], _ordered(frame["column"])
+    down, along = _axis_order(frame["row"])[::-1], _axis_order(frame["column"])
     placed = frame.assign(
         row_at=frame["row"].map(down.index),
         column_at=frame["column"].map(along.index),
@@ -528,7 +537,7 @@ def _placed(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str], list[str]]:
 
 
 def points(
-    frame: pd.DataFrame, look: Look, *, across: str, title: str = "", longest: float
+    frame: pd.DataFrame, style: Style, *, across: str, title: str = "", longest: float
 ) -> Spec:
     """Numbers with their intervals, a line of marks for each name and model.
 
@@ -539,48 +548,48 @@ def points(
     """
     order, models = list(dict.fromkeys(frame["name"])), list(dict.fromkeys(frame["model"]))
     kinds = list(dict.fromkeys(frame["kind"]))
-    colours, dashes = series(models, look)
+    colours, dashes = series(models, style)
     frame = frame.assign(value=frame["value"].astype(float), place=frame["model"].map(models.index))
-    key = legend(models, look)
+    key = legend_below(models, style)
     base = {
-        "y": _of("name", title=None, scale={"domain": order, "paddingInner": 0.3}),
-        "yOffset": _of("place", "ordinal", sort="ascending"),
-        "color": _of("model", scale=colours, legend=key),
+        "y": _channel("name", title=None, scale={"domain": order, "paddingInner": 0.3}),
+        "yOffset": _channel("place", "ordinal", sort="ascending"),
+        "color": _channel("model", scale=colours, legend=key),
     }
     along = {"scale": {"domain": [0, longest], "nice": False, "clamp": True}, "title": across}
     ends = {
         **base,
-        "x": _number("low", **along),
+        "x": _number_channel("low", **along),
         "x2": {"field": "high"},
-        "strokeDash": _of("model", scale=dashes, legend=key),
+        "strokeDash": _channel("model", scale=dashes, legend=key),
     }
     shapes = {"domain": kinds, "range": ["circle", "diamond", "square"][: len(kinds)]}
     marks: dict[str, Any] = {
         **base,
-        "x": _number("value", axis={"format": "d", "tickMinStep": 1}, **along),
-        "shape": _of("kind", scale=shapes, legend=legend(kinds, look)),
+        "x": _number_channel("value", axis={"format": "d", "tickMinStep": 1}, **along),
+        "shape": _channel("kind", scale=shapes, legend=legend_below(kinds, style)),
     }
-    if look.hover:
-        marks["tooltip"] = [*_tips("name", "model", "kind"), *_numbers(frame)]
-    said = {**base, "x": {"value": "width"}, "text": _of("text")}
-    thick = look.text / 6
+    if style.hover:
+        marks["tooltip"] = [*_tips("name", "model", "kind"), *_number_tooltips(frame)]
+    said = {**base, "x": {"value": "width"}, "text": _channel("text")}
+    thick = style.text / 6
     drawn = {
         "data": {"name": "rows"},
         "datasets": {"rows": rows(frame)},
         "layer": [
-            _layer("rule", ends, "isValid(datum.low)", strokeWidth=thick),
-            _layer("point", marks, size=3 * look.text, strokeWidth=thick),
-            _layer("text", said, "!isValid(datum.value)", align="right", baseline="middle"),
+            _mark_layer("rule", ends, "isValid(datum.low)", strokeWidth=thick),
+            _mark_layer("point", marks, size=3 * style.text, strokeWidth=thick),
+            _mark_layer("text", said, "!isValid(datum.value)", align="right", baseline="middle"),
         ],
-        "width": look.panel(1, _beside(order)),
-        "height": {"step": 1.4 * look.text, "for": "offset"},
+        "width": style.panel(1, _axis_letters(order)),
+        "height": {"step": 1.4 * style.text, "for": "offset"},
     }
-    return titled(drawn, title, look)
+    return titled(drawn, title, style)
 
 
 def pictures(
     frame: pd.DataFrame,
-    look: Look,
+    style: Style,
     *,
     down: str,
     across: str,
@@ -598,21 +607,21 @@ def pictures(
         sign=frame["kind"].map(kinds).fillna(""),
         least=0.0,
     )
-    columns = look.columns(frame["panel"].nunique(), 28)
-    step = min(look.panel(columns, _beside(upright)) / len(along), 6 * look.text)
+    columns = style.columns(frame["panel"].nunique(), 28)
+    step = min(style.panel(columns, _axis_letters(upright)) / len(along), 6 * style.text)
     every = [*kinds, *(x for x in dict.fromkeys(frame["kind"]) if x not in kinds)]
     used = [kind for kind in every if kind in set(frame["kind"])]
     colours = distinct(every)
     named = {"domain": used, "range": [colours[kind] for kind in used]}
     base = {
-        "x": _names("column", along, across, step, look),
-        "y": _names("row", upright, down, step, look),
+        "x": _name_axis("column", along, across, step, style),
+        "y": _name_axis("row", upright, down, step, style),
     }
-    maps: dict[str, Any] = {**base, "url": _of("url")}
-    if look.hover:
+    maps: dict[str, Any] = {**base, "url": _channel("url")}
+    if style.hover:
         maps["tooltip"] = _tips("panel", "kind", row=down, column=across)
-    frames = {**base, "stroke": _of("kind", scale=named, legend=legend(used, look))}
-    shades = _number(
+    frames = {**base, "stroke": _channel("kind", scale=named, legend=legend_below(used, style))}
+    shades = _number_channel(
         "least",
         title="value, on a square-root scale",
         scale={"scheme": "viridis", "type": "sqrt", "domain": [0, 1]},
@@ -621,26 +630,26 @@ def pictures(
     inner = 0.82 * step
     corner = {"xOffset": inner / 2 - 1, "yOffset": 1 - inner / 2}
     parts = [
-        _layer("image", maps, width=inner, height=inner, smooth=False, aspect=False),
-        _layer("point", frames, shape="square", size=inner**2, strokeWidth=step / 20),
-        _layer("text", {**base, "text": _of("sign")}, align="right", baseline="top",
-               color="white", fontSize=min(0.35 * step, look.text), **corner),
+        _mark_layer("image", maps, width=inner, height=inner, smooth=False, aspect=False),
+        _mark_layer("point", frames, shape="square", size=inner**2, strokeWidth=step / 20),
+        _mark_layer("text", {**base, "text": _channel("sign")}, align="right", baseline="top",
+               color="white", fontSize=min(0.35 * step, style.text), **corner),
         # These marks are invisible; they give the chart its colour legend.
-        _layer("point", {**base, "color": shades}, opacity=0, size=0),
+        _mark_layer("point", {**base, "color": shades}, opacity=0, size=0),
     ]  # fmt: skip
     return in_panels(
         {"layer": parts},
         frame,
-        look,
+        style,
         columns,
         title,
-        _sizes(frame, step, step),
+        _panel_sizes(frame, step, step),
         x="independent",
         y="independent",
     )
 
 
-def arcs(words: Sequence[str], edges: pd.DataFrame, look: Look, *, title: str = "") -> Spec:
+def arcs(words: Sequence[str], edges: pd.DataFrame, style: Style, *, title: str = "") -> Spec:
     """Edges between the words of a sentence as arcs, above or below them.
 
     A long sentence is wider than the look.
@@ -649,7 +658,7 @@ def arcs(words: Sequence[str], edges: pd.DataFrame, look: Look, *, title: str = 
         edges: with the columns first, last (indices of words; -1 for the root, which stands
             outside), kind, and `below`, whether it is drawn below the words.
     """
-    size = look.text
+    size = style.text
     # Letters of the fonts are about half as wide as they are high.
     wide = [0.56 * size * len(word) + 0.8 * size for word in words]
     ends = [sum(wide[: i + 1]) for i in range(len(wide))]
@@ -676,20 +685,20 @@ def arcs(words: Sequence[str], edges: pd.DataFrame, look: Look, *, title: str = 
             place = middle - half * math.cos(angle), -up if below else up
             drawn.append((number, i, *place, kind))
     at = {
-        "x": _number("x", axis=None, scale={"domain": [0, ends[-1]]}),
-        "y": _number("y", axis=None, scale={"nice": False}),
+        "x": _number_channel("x", axis=None, scale={"domain": [0, ends[-1]]}),
+        "y": _number_channel("y", axis=None, scale={"nice": False}),
     }
     kinds = [kind for kind in EDGES if kind in set(edges["kind"])]
     colours, dashes = ([EDGES[kind][i] for kind in kinds] for i in (0, 1))
-    key = legend(kinds, look, symbolType="stroke", symbolSize=120, symbolStrokeWidth=1.5)
+    key = legend_below(kinds, style, symbolType="stroke", symbolSize=120, symbolStrokeWidth=1.5)
     curves = {
         **at,
-        "detail": _of("edge"),
-        "order": _number("i"),
-        "color": _of("kind", scale={"domain": kinds, "range": colours}, legend=key),
-        "strokeDash": _of("kind", scale={"domain": kinds, "range": dashes}, legend=key),
+        "detail": _channel("edge"),
+        "order": _number_channel("i"),
+        "color": _channel("kind", scale={"domain": kinds, "range": colours}, legend=key),
+        "strokeDash": _channel("kind", scale={"domain": kinds, "range": dashes}, legend=key),
     }
-    texts = {**at, "text": _of("word")}
+    texts = {**at, "text": _channel("word")}
     tall = 2 * size + sum(step * level for level in levels.groupby("below")["level"].max())
     chart = {
         "datasets": {
@@ -697,14 +706,14 @@ def arcs(words: Sequence[str], edges: pd.DataFrame, look: Look, *, title: str = 
             "words": rows(pd.DataFrame({"x": centres, "y": 0.0, "word": words})),
         },
         "layer": [
-            {"data": {"name": "edges"}, **_layer("line", curves, strokeWidth=size / 8)},
+            {"data": {"name": "edges"}, **_mark_layer("line", curves, strokeWidth=size / 8)},
             {"data": {"name": "words"},
-             **_layer("text", texts, baseline="middle", fontSize=size)},
+             **_mark_layer("text", texts, baseline="middle", fontSize=size)},
         ],
         "width": max(ends[-1], 20 * size),
         "height": tall,
     }  # fmt: skip
-    return titled(chart, title, look)
+    return titled(chart, title, style)
 
 
 EDGES = {

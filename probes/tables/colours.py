@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.common.arrays import Floats
-from probes.extraction.model_names import pretrained_name
+from probes.extraction.models.model_names import pretrained_name
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b8639a", "#c08a00", "#3f9fdb")
 """After Okabe & Ito 2008, with the light ones darkened."""

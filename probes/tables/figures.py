@@ -10,7 +10,7 @@ from typing import Any
 
 from probes.common.errors import UserError, printable_lines
 from probes.common.files import published
-from probes.tables.charts import FONTS, INCH, Chart, Look
+from probes.tables.charts import FONTS, INCH, Chart, Style
 
 FORMATS = (".pdf", ".svg", ".png")
 """Formats of figures, as their files' names end."""
@@ -19,17 +19,17 @@ ADDRESSES = 128 << 30
 """Bytes of addresses that drawing may reserve; 67 GB were measured."""
 
 
-def svg(chart: Chart, look: Look) -> str:
+def svg(chart: Chart, style: Style) -> str:
     """A chart as SVG, which holds no address of the network."""
     import vl_convert
 
-    spec = printable_spec({**chart.to_dict(), "config": look.config})
+    spec = printable_spec({**chart.to_dict(), "config": style.config})
     return str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]))
 
 
-def save(chart: Chart, path: Path, look: Look) -> None:
+def save(chart: Chart, path: Path, style: Style) -> None:
     """Write a chart in the format that the file's name ends in."""
-    write(path, svg(chart, look))
+    write(path, svg(chart, style))
 
 
 def write(path: Path, drawn: str, dpi: int = 300) -> None:
@@ -93,7 +93,7 @@ def font_of(name: str, folder: Path | None) -> str:
     if not name:
         return FONTS
     other = _drawn_in("no font is called this")
-    if (found := _drawn_in(name)) == other and _plain(name) not in _plain(found):
+    if (found := _drawn_in(name)) == other and _font_key(name) not in _font_key(found):
         raise UserError(
             f"--font {name}: no such font is installed; name its family as the system does, or "
             "its folder by --fonts."
@@ -111,5 +111,5 @@ def _drawn_in(family: str) -> str:
     return found[1].decode() if found else ""
 
 
-def _plain(name: str) -> str:
+def _font_key(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())

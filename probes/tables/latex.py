@@ -86,9 +86,9 @@ def latex(table: Table, *, wide: bool = False) -> str:
     across = rf"\multicolumn{{{len(split) + sum(split)}}}{{@{{}}l@{{}}}}"
     for row, group in zip(table.rows, groups, strict=True):
         if grouped and group.text:
-            body += [r"\addlinespace"] * bool(body) + [rf"{across}{{{_words(group)}}} \\"]
+            body += [r"\addlinespace"] * bool(body) + [rf"{across}{{{_latex_words(group)}}} \\"]
         cells = [
-            [_words(cell)] if i < table.left else _number(cell, two=two)
+            [_latex_words(cell)] if i < table.left else _number_lines(cell, two=two)
             for i, (cell, two) in enumerate(zip(row.cells, split, strict=True))
         ]
         if row.faint and table.left == 1 and any(split):
@@ -146,12 +146,12 @@ def _small(text: str, *, two: bool) -> list[str]:
     return [rf"\multicolumn{{2}}{{c}}{{{line}}}" for line in lines] if two else lines
 
 
-def _words(cell: Cell) -> str:
+def _latex_words(cell: Cell) -> str:
     text = _escaped(cell_text(cell) + cell.marks)
     return f"{text} ({_escaped(cell.note)})" if cell.note else text
 
 
-def _number(cell: Cell, *, two: bool) -> list[str]:
+def _number_lines(cell: Cell, *, two: bool) -> list[str]:
     """The lines of a number: with what is beside it in a second column, then its note."""
     text = _escaped(cell.text)
     text = rf"\textbf{{{text}}}" if cell.best else text

@@ -54,7 +54,7 @@ def print_table(table: Table, console: Console) -> None:
     """Print a table, in as many parts as it takes, each with the first columns; then its notes."""
     filled = table.filled
     console.print(Text(table.title, style="bold"))
-    for place, part in enumerate(_parts(filled, console.width) if table.rows else ()):
+    for place, part in enumerate(_parts_in_width(filled, console.width) if table.rows else ()):
         if place:
             console.print()
         console.print(_rich(part, console.width))
@@ -63,7 +63,7 @@ def print_table(table: Table, console: Console) -> None:
     console.print()
 
 
-def _parts(table: Table, width: int) -> Iterator[Table]:
+def _parts_in_width(table: Table, width: int) -> Iterator[Table]:
     """The table, or parts of it that fit into `width` characters."""
     first, least = range(table.repeated), _least(table)
     rest = list(range(table.repeated, len(table.heads)))
@@ -91,7 +91,7 @@ def _least(table: Table) -> list[int]:
     for i, head in enumerate(table.heads):
         least = [_longest(head, at_spaces=True), 1]
         for row in table.rows:
-            text = _text(row.cells[i], words=i < table.left).plain
+            text = _styled_text(row.cells[i], words=i < table.left).plain
             if i < table.left and not row.cells[i].verdict:
                 few, many = _WORDS
                 least.append(min(_longest(text, at_spaces=True), many))
@@ -111,7 +111,7 @@ def _widths(table: Table, width: int) -> list[int]:
     """The width of each column: its least, and a fair share of what is left."""
     found = _least(table)
     lines = [
-        [head, *(_text(row.cells[i], words=i < table.left).plain for row in table.rows)]
+        [head, *(_styled_text(row.cells[i], words=i < table.left).plain for row in table.rows)]
         for i, head in enumerate(table.heads)
     ]
     lacking = [
@@ -137,12 +137,12 @@ def _rich(table: Table, width: int) -> rich_table.Table:
         justify: JustifyMethod = "left" if i < table.left else "right"
         made.add_column(Text(head), justify=justify, width=chars, overflow="fold")
     for row in table.rows:
-        texts = (_text(cell, words=i < table.left) for i, cell in enumerate(row.cells))
+        texts = (_styled_text(cell, words=i < table.left) for i, cell in enumerate(row.cells))
         made.add_row(*texts, style="dim" * row.faint, end_section=row.ends_section)
     return made
 
 
-def _text(cell: Cell, *, words: bool) -> Text:
+def _styled_text(cell: Cell, *, words: bool) -> Text:
     between = " " * cell.spread.startswith("[")
     text = cell.text + between + cell.spread.replace("±0.", "±.") + cell.marks
     style = VERDICT_STYLES.get(cell.text, "") if cell.verdict else "bold" * cell.best
@@ -169,13 +169,13 @@ def data_rows(table: Table) -> Iterator[DataRow]:
     `MARKS`, those with notes by ``NAME note``. Where several rows are about one thing, each has its
     name, which is empty in the table.
     """
-    names = _distinct(table.names)
+    names = _numbered_names(table.names)
     columns = [[row.cells[i] for row in table.rows] for i in range(len(names))]
     about = dict.fromkeys(names[: table.repeated])
     for row in table.rows:
         found: dict[str, Any] = {"table": table.title}
         for name, cell, column in zip(names, row.cells, columns, strict=True):
-            found[name] = _value(cell)
+            found[name] = _cell_value(cell)
             if name in about:
                 about[name] = found[name] = found[name] if cell.text else about[name]
             if any(other.interval for other in column):
@@ -188,7 +188,7 @@ def data_rows(table: Table) -> Iterator[DataRow]:
         yield found
 
 
-def _distinct(names: Iterable[str]) -> list[str]:
+def _numbered_names(names: Iterable[str]) -> list[str]:
     """The names, those that recur with a number: p, p 2."""
     found: list[str] = []
     for name in names:
@@ -197,7 +197,7 @@ def _distinct(names: Iterable[str]) -> list[str]:
     return found
 
 
-def _value(cell: Cell) -> Any:
+def _cell_value(cell: Cell) -> Any:
     """The number of a cell, or its text."""
     if cell.value is not None:
         return cell.value if math.isfinite(cell.value) else None
@@ -228,35 +228,35 @@ def json_text(rows: Iterable[DataRow]) -> str:
 def markdown(table: Table, level: int = 3) -> str:
     """A table with its title as a heading of this level, and its notes."""
     table = table.filled
-    lines = [f"{'#' * level} {escaped(table.title)}", "", *markdown_lines(table), ""]
+    lines = [f"{'#' * level} {escaped_markdown(table.title)}", "", *markdown_lines(table), ""]
     notes = (*table.notes, *table.legend)
-    return "\n".join(lines + [f"{escaped(note)}\n" for note in notes])
+    return "\n".join(lines + [f"{escaped_markdown(note)}\n" for note in notes])
 
 
 def markdown_lines(table: Table) -> list[str]:
     """The lines of a table without its title and notes."""
     rules = ["---" if i < table.left else "---:" for i in range(len(table.heads))]
-    lines = [_line(map(escaped, table.names)), _line(rules)]
-    return lines + [_line(map(_cell, row.cells)) for row in table.rows]
+    lines = [_markdown_line(map(escaped_markdown, table.names)), _markdown_line(rules)]
+    return lines + [_markdown_line(map(_markdown_cell, row.cells)) for row in table.rows]
 
 
-def escaped(text: str) -> str:
+def escaped_markdown(text: str) -> str:
     """Text that Markdown shows as it is."""
     # An ampersand that begins no entity and a bracket that belongs to no link need no escape.
     text = re.sub(r"&(?=#?\w+;)", "&amp;", text).replace("<", "&lt;")
     return re.sub(r"[\\`*_|]|\](?=[(\[:])", r"\\\g<0>", text)
 
 
-def _line(cells: Iterable[str]) -> str:
+def _markdown_line(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _cell(cell: Cell) -> str:
-    text = escaped(cell.text)
+def _markdown_cell(cell: Cell) -> str:
+    text = escaped_markdown(cell.text)
     if cell.best or cell.verdict:
         text = f"**{text}**"
     text += cell_text(replace(cell, text="")).replace(" ", TIE) + cell.marks
-    return text + f" · {escaped(cell.note)}" * bool(cell.note)
+    return text + f" · {escaped_markdown(cell.note)}" * bool(cell.note)
 
 
 DOCUMENTS: dict[str, Callable[[Table], str]] = {"md": markdown, "latex": latex}

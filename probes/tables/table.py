@@ -62,7 +62,7 @@ class Cell:
     verdict: bool = False
 
     def __post_init__(self) -> None:
-        _print(self, text=printable(self.text), note=printable_lines(self.note))
+        _set_printable(self, text=printable(self.text), note=printable_lines(self.note))
 
     @property
     def spread(self) -> str:
@@ -77,7 +77,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class TableRow:
-    """A row.
+    """A row of a printed table, not a `Row` of a record.
 
     Attributes:
         model: label of the model that the row is about; empty if it is about none or several.
@@ -105,7 +105,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Table:
-    """A table.
+    """A printed table, in any of the formats.
 
     Attributes:
         heads: of the columns. A second line qualifies the first; formats that have no lines put
@@ -125,7 +125,7 @@ class Table:
 
     def __post_init__(self) -> None:
         heads, notes = (tuple(map(printable_lines, x)) for x in (self.heads, self.notes))
-        _print(self, title=printable_lines(self.title), heads=heads, notes=notes)
+        _set_printable(self, title=printable_lines(self.title), heads=heads, notes=notes)
 
     @property
     def texts(self) -> list[tuple[str, ...]]:
@@ -141,7 +141,7 @@ class Table:
     @property
     def legend(self) -> list[str]:
         """Meaning of the marks of a table of scores: a line, or none."""
-        return legend([self])
+        return marks_legend([self])
 
     @property
     def filled(self) -> Table:
@@ -187,7 +187,7 @@ class Table:
         )
 
 
-def legend(tables: Iterable[Table]) -> list[str]:
+def marks_legend(tables: Iterable[Table]) -> list[str]:
     """Meaning of the marks in tables of scores: a line, or none if the notes say it all."""
     every = list(tables)
     cells = [cell for table in every for row in table.rows for cell in row.cells]
@@ -202,7 +202,7 @@ def marks_said(cells: Iterable[Cell], explained: Collection[str] = ()) -> str:
     return " · ".join(f"{sign} {said}" for sign, said in MARKS.values() if sign in used)
 
 
-def _print(of: Cell | Table, **texts: str | tuple[str, ...]) -> None:
+def _set_printable(of: Cell | Table, **texts: str | tuple[str, ...]) -> None:
     """Give a table or a cell its texts with control characters escaped, for all formats alike."""
     for name, text in texts.items():
         object.__setattr__(of, name, text)
@@ -227,7 +227,7 @@ so that removing one always restores the text."""
 _FORMULA = "=+-@＝＋－＠\t\r\n"
 
 
-def escaped(text: str) -> str:
+def escaped_cell(text: str) -> str:
     """A text as it is written to the file."""
     return ESCAPE + text if text.startswith((*_FORMULA, ESCAPE)) else text
 
@@ -242,7 +242,7 @@ def csv_line(values: Iterable[object]) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def _quoted(text: str) -> str:
-    return '"' + escaped(printable(text)).replace('"', '""') + '"'
+    return '"' + escaped_cell(printable(text)).replace('"', '""') + '"'
 
 
 def csv_cell(value: object) -> str:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from probes.statistics.partition import Partition
-from probes.training.features import Chosen, Features, Part
+from probes.training.features import Features, Slice, Subset
 
 BATCH = 512
 """The most examples per step, up to a sentence more or less; `ProbeSpec.batch` may be smaller."""
@@ -64,7 +64,7 @@ class Batches:
         before = torch.cat([weighs.new_zeros(1, dtype=torch.int64), weighs.cumsum(0)]).cpu()
         return replace(
             self,
-            features=Chosen(self.features, weighs.nonzero().flatten()),
+            features=Subset(self.features, weighs.nonzero().flatten()),
             labels=self.labels[:, weighs],
             weights=self.weights[:, weighs],
             sentences=self.sentences[weighs],
@@ -76,7 +76,7 @@ class Batches:
         sentences = self.sentences[part]
         return replace(
             self,
-            features=Part(self.features, part),
+            features=Slice(self.features, part),
             labels=self.labels[:, part],
             weights=self.weights[:, part],
             sentences=sentences,
@@ -127,7 +127,7 @@ def bootstrap_weights(clusters: Tensor, sample: int) -> Tensor:
     return torch.bincount(drawn, minlength=len(numbers)).float()[place]
 
 
-def resampled(train: Batches, samples: Sequence[int]) -> Batches:
+def bootstrap_batches(train: Batches, samples: Sequence[int]) -> Batches:
     """Weight examples for each cell by their number in the cell's bootstrap sample.
 
     Args:
@@ -142,7 +142,7 @@ def resampled(train: Batches, samples: Sequence[int]) -> Batches:
     return replace(train, weights=torch.stack(rows).to(train.features.device) * train.weights)
 
 
-def blocks(n_examples: int) -> list[slice]:
+def evaluation_slices(n_examples: int) -> list[slice]:
     """The parts in which a split is evaluated."""
     starts = range(0, n_examples, EVALUATION)
     return [slice(start, min(start + EVALUATION, n_examples)) for start in starts]

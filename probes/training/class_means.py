@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from probes.records.probe_spec import PROBES, ProbeSpec
-from probes.training.batches import Batches, blocks, rebatched
+from probes.training.batches import Batches, evaluation_slices, rebatched
 from probes.training.convex import fit_convex
 from probes.training.family import FittedProbes, Linear, Parameters
-from probes.training.features import Features, Held
-from probes.training.fitted import in_order, mean_loss
+from probes.training.features import Features, InMemory
+from probes.training.fitted import joined_probes, mean_loss
 from probes.training.losses import CrossEntropy, loss_for
 from probes.training.trainer import Trainer
 
@@ -38,7 +38,7 @@ def class_means(train: Batches, n_outputs: int) -> tuple[Tensor, Tensor]:
     device = train.features.device if train.features.device.type == "cuda" else "cpu"
     total = torch.zeros(n_layers, n_cells * n_outputs, n_features, dtype=torch.float64).to(device)
     count = torch.zeros(n_cells, n_outputs, dtype=torch.float64).to(device)
-    for part in blocks(n_examples):
+    for part in evaluation_slices(n_examples):
         of_class = weights.new_zeros(n_cells, n_outputs, part.stop - part.start)
         of_class.scatter_(1, labels[:, None, part], weights[:, None, part])
         total += (of_class.flatten(0, 1) @ train.features.kept_block(part)).to(device)
@@ -85,9 +85,11 @@ class Sparse(Linear):
         """The probes of all cells; weights of features that are not chosen are 0."""
         n_layers, _, n_features = train.features.shape
         fitted = []
-        for cell, chosen in enumerate(ranked(train, n_outputs)[..., : SIZES[-1]].unbind(1)):
+        for cell, chosen in enumerate(
+            features_by_variance(train, n_outputs)[..., : SIZES[-1]].unbind(1)
+        ):
             of_cell = [
-                replace(data.of_cells([cell]), features=columns(data.features, chosen))
+                replace(data.of_cells([cell]), features=feature_columns(data.features, chosen))
                 for data in (train, dev)
             ]
             found = fit_narrow(of_cell[0], of_cell[1], n_outputs, spec)
@@ -95,14 +97,14 @@ class Sparse(Linear):
             index = chosen[:, None, None].expand(-1, 1, n_outputs, -1)
             wide = weight.new_zeros(n_layers, 1, n_outputs, n_features).scatter_(3, index, weight)
             fitted.append(replace(found, parameters=[wide, bias]))
-        return in_order(fitted, [[cell] for cell in range(len(fitted))])
+        return joined_probes(fitted, [[cell] for cell in range(len(fitted))])
 
     def n_parameters(self, parameters: Parameters) -> int:
         """Weights of the chosen features, and biases."""
         return sum(int(p.count_nonzero()) for p in parameters)
 
 
-def ranked(train: Batches, n_outputs: int) -> Tensor:
+def features_by_variance(train: Batches, n_outputs: int) -> Tensor:
     """Indices of features, those with the largest variance of class means first. (L, K, H).
 
     The variance is that of the means of standardised features, weighted by the shares of classes,
@@ -115,7 +117,7 @@ def ranked(train: Batches, n_outputs: int) -> Tensor:
     return order.to(train.features.device)
 
 
-def columns(features: Features, chosen: Tensor) -> Held:
+def feature_columns(features: Features, chosen: Tensor) -> InMemory:
     """Some features of each layer, in memory.
 
     Args:
@@ -124,9 +126,9 @@ def columns(features: Features, chosen: Tensor) -> Held:
     index = chosen[:, None].to(features.device)
     found = [
         block.gather(2, index.expand(-1, block.shape[1], -1))
-        for block in map(features.kept_block, blocks(features.shape[1]))
+        for block in map(features.kept_block, evaluation_slices(features.shape[1]))
     ]
-    return Held(torch.cat(found, 1))
+    return InMemory(torch.cat(found, 1))
 
 
 def fit_narrow(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec) -> FittedProbes:

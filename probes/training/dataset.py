@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from probes.data.sentence import SPLITS
 from probes.examples.examples import Examples
 from probes.examples.scoring import Scorer
-from probes.extraction.vectors import StoredVectors
-from probes.extraction.views import View
+from probes.extraction.reading.vectors import StoredVectors
+from probes.extraction.reading.views import View
 from probes.records.probe_spec import ProbeSpec
 from probes.statistics.sums import ratio
 from probes.training.batches import Batches, batch_bounds
+from probes.training.cached_features import CachedOnce, Memory
 from probes.training.families import is_seeded
-from probes.training.features import Concatenated, Features, held
-from probes.training.kept import Kept, Memory
+from probes.training.features import Concatenated, Features, loaded_features
 from probes.training.memory_plan import Work, group_layers
 from probes.training.standardisation import SpanRows, Standardisation, standardise
 from probes.training.trainer import fits_at_once
@@ -64,7 +64,7 @@ class ProbingData:
         self.examples, self.device = examples, device
         self.n_outputs = len(examples.classes)
         self.sets = self._sets()
-        self.unit = (0.0, 1.0) if examples.classes else unit_of(examples.targets("train"))
+        self.unit = (0.0, 1.0) if examples.classes else label_unit(examples.targets("train"))
         self.scorers = {split: Scorer(examples, split) for split in ("dev", "test")}
         self._vectors, self._project = vectors, project
         self.n_layers = vectors.n_layers
@@ -120,12 +120,12 @@ class ProbingData:
         """
         if self.device.type != "cpu":
             found = self.standardisation(layers).features
-            return {split: held(each) if room else each for split, each in found.items()}
+            return {split: loaded_features(each) if room else each for split, each in found.items()}
         place = self._place(room)
 
         def kept(layers: Sequence[int]) -> dict[str, Features]:
             found = self.standardisation(layers).features
-            once = {split: Kept(found[split], place) for split in ("train", "dev")}
+            once = {split: CachedOnce(found[split], place) for split in ("train", "dev")}
             return {**found, **once}
 
         return self._derived("features", layers, kept) if room else kept(layers)
@@ -151,7 +151,7 @@ class ProbingData:
         return self._derived("standardisation", layers, self._standardise)
 
     def _derived(self, what: str, layers: Sequence[int], make: Callable[[Sequence[int]], T]) -> T:
-        """Result of `make` for some layers, shared by all tasks with the same spans."""
+        """Cache of what is derived from stored vectors, keyed by layers and spans."""
         about = what, list(layers), self._project, self.device, self._spans_digest
         return self._vectors.derived(repr(about), lambda: make(layers))
 
@@ -174,7 +174,7 @@ class ProbingData:
         standardised = self.standardisation((first, *layers)).features
         found: dict[str, Features] = {k: Concatenated(each) for k, each in standardised.items()}
         if room and self.device.type != "cpu":
-            return {split: held(features) for split, features in found.items()}
+            return {split: loaded_features(features) for split, features in found.items()}
         return {**found, "train": self.computed_once(found["train"], room)}
 
     def computed_once(self, features: Features, room: int) -> Features:
@@ -185,22 +185,22 @@ class ProbingData:
         Args:
             room: see `features`.
         """
-        return features if self.device.type != "cpu" else Kept(features, self._place(room))
+        return features if self.device.type != "cpu" else CachedOnce(features, self._place(room))
 
     def batches(
         self,
         split: str,
         features: Features,
         labels: Mapping[str, Array] | None = None,
-        kept: Array | None = None,
+        in_training: Array | None = None,
     ) -> Batches:
         """A split; an example whose label train lacks has weight 0.
 
         Args:
             labels: of train and the split, in training form and in the order of the split's
                 examples, each (R, n); by default `targets`. Class weights are those of each row.
-            kept: which examples each cell has, the others having weight 0; (K, n) in the order of
-                the split's examples, by default all.
+            in_training: which examples each cell has, the others having weight 0; (K, n) in the
+                order of the split's examples, by default all.
         """
         given = labels or {each: self.targets(each) for each in ("train", split)}
         rows = given[split]
@@ -209,8 +209,8 @@ class ProbingData:
             by_class = [class_weights(row, self.n_outputs) for row in given["train"]]
             pairs = zip(by_class, rows, strict=True)
             weights = weights * np.stack([of_class[row] for of_class, row in pairs])
-        if kept is not None:
-            weights = weights * kept
+        if in_training is not None:
+            weights = weights * in_training
         if (weights == weights[:1]).all():
             weights = weights[:1]
         if split == "train":
@@ -268,7 +268,7 @@ class ProbingData:
         return predicted.astype(np.float64) * deviation + mean
 
 
-def unit_of(numbers: Array) -> tuple[float, float]:
+def label_unit(numbers: Array) -> tuple[float, float]:
     """Mean and deviation of training labels; the latter is 1 if all are equal. Shape (n,)."""
     if not np.ptp(numbers):
         # The mean of equal numbers may have a rounding error, and so a deviation above 0.

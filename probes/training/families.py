@@ -23,7 +23,7 @@ takes a specification."""
 FOR_CLASSES = ("mean-difference", "sparse")
 """Families made from class means: they need classes, but neither training nor a seed."""
 
-families: Registry[FamilyFactory] = Registry("probe family")
+probe_families: Registry[FamilyFactory] = Registry("probe family")
 
 
 def probe_family(spec: ProbeSpec) -> Callable[[FamilyFactory], FamilyFactory]:
@@ -47,7 +47,7 @@ def probe_family(spec: ProbeSpec) -> Callable[[FamilyFactory], FamilyFactory]:
         )
 
     def decorate(factory: FamilyFactory) -> FamilyFactory:
-        families.add(spec.family, factory, on_removal=lambda: PROBES.pop(spec.family))
+        probe_families.add(spec.family, factory, on_removal=lambda: PROBES.pop(spec.family))
         PROBES[spec.family] = spec
         return factory
 
@@ -60,7 +60,7 @@ def family_of(spec: ProbeSpec) -> ProbeFamily:
     Raises:
         UserError: no family of that name is registered.
     """
-    return families.get(spec.family)(spec)
+    return probe_families.get(spec.family)(spec)
 
 
 def is_convex(spec: ProbeSpec) -> bool:
@@ -92,7 +92,7 @@ def why_unfit(family: str, kind: str) -> str:
 
 def may_be_convex(spec: ProbeSpec) -> bool:
     """Whether the family of a stored result `is_convex`; True if it is not loaded."""
-    return spec.family not in families or is_convex(spec)
+    return spec.family not in probe_families or is_convex(spec)
 
 
 @probe_family(PROBES["linear"])
@@ -127,4 +127,4 @@ def sparse(spec: ProbeSpec) -> ProbeFamily:
     return Sparse()
 
 
-families.mark_as_shipped()
+probe_families.mark_as_shipped()

@@ -136,7 +136,7 @@ def principal_axes(features: Features, *, common: bool = False) -> Tensor:
     return axes.float().to(features.device)
 
 
-class Held(Features):
+class InMemory(Features):
     """Features in the device's memory."""
 
     def __init__(self, values: Tensor) -> None:
@@ -154,19 +154,19 @@ class Held(Features):
 
     def rotated(self, axes: Tensor) -> Features:
         """Features in other axes, in memory too."""
-        return Held(self.values @ axes)
+        return InMemory(self.values @ axes)
 
 
-def held(features: Features) -> Held:
+def loaded_features(features: Features) -> InMemory:
     """Features copied to the device's memory, block by block."""
     values = torch.empty(features.shape, device=features.device)
     for first in range(0, features.shape[1], CACHED_ROWS):
         part = slice(first, first + CACHED_ROWS)
         values[:, part] = features.block(part)
-    return Held(values)
+    return InMemory(values)
 
 
-class Part(Features):
+class Slice(Features):
     """Consecutive examples of other features."""
 
     def __init__(self, whole: Features, part: slice) -> None:
@@ -191,14 +191,14 @@ class Part(Features):
     def in_principal_axes(self) -> InAxes:
         """Features in the principal axes of the whole."""
         features, axes = self._whole.in_principal_axes
-        return InAxes(Part(features, slice(self._start, self._stop)), axes)
+        return InAxes(Slice(features, slice(self._start, self._stop)), axes)
 
     def _of_whole(self, part: slice) -> slice:
         start, stop, _ = part.indices(self._stop - self._start)
         return slice(self._start + start, self._start + stop)
 
 
-class Chosen(Features):
+class Subset(Features):
     """Some examples of other features.
 
     Args:

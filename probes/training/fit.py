@@ -16,18 +16,24 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from probes.records.probe_spec import ProbeSpec
-from probes.training.batches import Batches, batch_bounds, blocks, rebatched, resampled
+from probes.training.batches import (
+    Batches,
+    batch_bounds,
+    bootstrap_batches,
+    evaluation_slices,
+    rebatched,
+)
 from probes.training.convex import fit_convex, fits_full_batches, full_batch_steps
 from probes.training.families import family_of, is_convex, is_seeded
 from probes.training.family import FittedProbes
 from probes.training.features import Features
-from probes.training.fitted import in_order
+from probes.training.fitted import joined_probes
 from probes.training.full_batch import ridge
 from probes.training.losses import log_loss, loss_for
 from probes.training.trainer import MinibatchFit, Trainer, run_fits, scheduled_steps
 
 
-class Draw(NamedTuple):
+class FitSeed(NamedTuple):
     """Random choices in the training of a probe."""
 
     seed: int = 0
@@ -42,7 +48,7 @@ def fit(
     dev: Batches,
     n_outputs: int,
     spec: ProbeSpec,
-    draws: Sequence[Draw],
+    draws: Sequence[FitSeed],
     strengths: Tensor | None = None,
     *,
     converge: bool = False,
@@ -64,8 +70,8 @@ def fit(
     Returns:
         the cells in the given order.
     """
-    draws = [Draw(*draw) for draw in draws]
-    train = resampled(train, [draw.sample for draw in draws])
+    draws = [FitSeed(*draw) for draw in draws]
+    train = bootstrap_batches(train, [draw.sample for draw in draws])
     family, n_layers = family_of(spec), train.features.shape[0]
     if family.closed_form and n_outputs == 0:
         grid = torch.tensor(sorted(spec.ridge_l2), dtype=torch.float64).expand(n_layers, -1)
@@ -90,7 +96,7 @@ def fit(
         start = trainer.initial([seed], n_outputs)
         return MinibatchFit(of_draw, start, prior.expand(n_layers, len(cells)), seed)
 
-    return in_order(list(run_fits(map(fit_of, groups))), groups)
+    return joined_probes(list(run_fits(map(fit_of, groups))), groups)
 
 
 def cells_by(keys: Iterable[Hashable]) -> list[list[int]]:
@@ -118,7 +124,7 @@ def predict(
     """
     family, loss = family_of(spec), loss_for(n_outputs, sets)
     parts = []
-    for part in blocks(features.shape[1]):
+    for part in evaluation_slices(features.shape[1]):
         outputs = family.checked_outputs(fitted.parameters, features.block(part))
         parts.append(loss.decide(outputs))
     return torch.cat(parts, 2)
@@ -130,7 +136,7 @@ def margins(fitted: FittedProbes, features: Features, spec: ProbeSpec) -> Tensor
     first = [parameter[:, :1] for parameter in fitted.parameters]
     parts = [
         family.checked_outputs(first, features.block(part)).diff(dim=2)[:, 0, 0]
-        for part in blocks(features.shape[1])
+        for part in evaluation_slices(features.shape[1])
     ]
     return torch.cat(parts, 1)
 
@@ -145,7 +151,7 @@ def log_probabilities(fitted: FittedProbes, data: Batches, spec: ProbeSpec) -> T
     """
     family, loss = family_of(spec), log_loss(data.sets)
     parts = []
-    for part in blocks(data.features.shape[1]):
+    for part in evaluation_slices(data.features.shape[1]):
         outputs = family.checked_outputs(fitted.parameters, data.features.block(part))
         parts.append(loss.log_probabilities(outputs, data.labels[:, part]).sum(2))
     return torch.cat(parts, 2)
@@ -155,8 +161,8 @@ def fit_steps(
     spec: ProbeSpec,
     sentences: Tensor,
     n_outputs: int,
-    draws: Sequence[Draw],
-    kept: NDArray[np.bool_] | None = None,
+    draws: Sequence[FitSeed],
+    in_training: NDArray[np.bool_] | None = None,
     *,
     converge: bool = False,
 ) -> int:
@@ -168,12 +174,12 @@ def fit_steps(
     Args:
         sentences: the sentence of each training example, equal ones adjacent. Shape (N,).
         n_outputs: number of classes; 0 for a regression.
-        kept: True for the training examples in the fit of each draw (K, N); by default all.
+        in_training: True for the training examples in the fit of each draw (K, N); by default all.
         converge: see `fit`.
     """
     family = family_of(spec)
     if family.closed_form and n_outputs == 0:
-        rows = [b""] * len(draws) if kept is None else [row.tobytes() for row in kept]
+        rows = [b""] * len(draws) if in_training is None else [row.tobytes() for row in in_training]
         return len({(draw.sample, row) for draw, row in zip(draws, rows, strict=True)})
     if not (is_convex(spec) or is_seeded(spec)):  # solved
         return len(draws) * full_batch_steps(spec, converge=True)

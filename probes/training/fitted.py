@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from probes.records.parameters import of_layer
-from probes.training.batches import Batches, blocks
+from probes.training.batches import Batches, evaluation_slices
 from probes.training.family import FittedProbes, Parameters, ProbeFamily
 from probes.training.losses import Loss
 from probes.training.standardisation import Standardisation
 
 
-def in_order(parts: Sequence[FittedProbes], cells: Sequence[Sequence[int]]) -> FittedProbes:
+def joined_probes(parts: Sequence[FittedProbes], cells: Sequence[Sequence[int]]) -> FittedProbes:
     """Join probes that were fitted in parts.
 
     Args:
@@ -53,14 +53,14 @@ def mean_loss(
     """
     features = data.features
     total = torch.zeros(parameters[0].shape[:2], device=features.device)
-    for part in blocks(features.shape[1]):
+    for part in evaluation_slices(features.shape[1]):
         x = features.kept_block(part) if kept else features.block(part)
         outputs = family.checked_outputs(parameters, x)
         total += loss.total(outputs, data.labels[:, part], data.weights[:, part])
     return total / data.weights.sum(1)
 
 
-def named(
+def parameters_by_name(
     layers: Sequence[int],
     how: Standardisation,
     fitted: FittedProbes,

@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from probes.common.terminal import progress
-from probes.training.batches import Batches, blocks
+from probes.training.batches import Batches, evaluation_slices
 from probes.training.family import FittedProbes, Linear, Parameters, ProbeFamily
 from probes.training.features import Features
-from probes.training.fitted import in_order, mean_loss
+from probes.training.fitted import joined_probes, mean_loss
 from probes.training.losses import LogLoss, SquaredError
 
 _CONFIDENCE = 0.3
@@ -60,7 +60,7 @@ def fit_full_batch(
     def evaluate(point: Tensor) -> tuple[Tensor, Tensor]:
         parameters, value = apart(point), 0.5 * (penalty * point * point).sum(2).to(exact)
         gradient = penalty * point
-        for part in blocks(len(train.sentences)):
+        for part in evaluation_slices(len(train.sentences)):
             of_part = labels[:, part], weights[:, part]
 
             def errors(outputs: Tensor, of_part: tuple[Tensor, Tensor] = of_part) -> Tensor:
@@ -82,7 +82,7 @@ def _mean_squares(features: Features) -> Tensor:
     """The mean square of each feature. Shape (L, H)."""
     n_layers, n_examples, n_features = features.shape
     total = torch.zeros(n_layers, n_features, device=features.device)
-    for part in blocks(n_examples):
+    for part in evaluation_slices(n_examples):
         total += features.kept_block(part).square().sum(1)
     return total / n_examples
 
@@ -205,7 +205,7 @@ def ridge(
         same = strengths.to(dev_loss).expand_as(dev_loss)
         fitted.append(FittedProbes(parameters, same, torch.ones_like(dev_loss), dev_loss))
         progress.advance()
-    return in_order(fitted, groups)
+    return joined_probes(fitted, groups)
 
 
 class _Solver:
@@ -215,7 +215,7 @@ class _Solver:
         train = replace(train, labels=train.labels.expand(n_sets, -1))
         self._device = train.features.device
         total = train.weights[0].cpu().double().sum()
-        self._mean_x, self._mean_y, gram, cross = _moments(train)
+        self._mean_x, self._mean_y, gram, cross = _training_moments(train)
         gram.div_(total).sub_(self._mean_x[:, :, None] * self._mean_x[:, None])
         cross = cross / total - self._mean_y[:, None] * self._mean_x[:, None]
         self._values, self._vectors = torch.linalg.eigh(gram)
@@ -233,7 +233,7 @@ class _Solver:
         return [p.float().to(self._device) for p in (weight[:, :, None], bias[:, :, None])]
 
 
-def _moments(train: Batches) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _training_moments(train: Batches) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Weighted means of x (L, H) and y (R,), and sums of xxᵀ (L, H, H) and yx (L, R, H).
 
     Blocks are summed in float32 on the device of the features, their totals in float64.
@@ -247,7 +247,7 @@ def _moments(train: Batches) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     sum_x = zeros(n_layers, n_features)
     cross = zeros(n_layers, len(labels), n_features)
     gram = zeros(n_layers, n_features, n_features)
-    for part in blocks(n_examples):
+    for part in evaluation_slices(n_examples):
         x, weight = train.features.block(part), sample[part]
         weighted = x * weight[:, None]
         sum_x += weighted.sum(1).to(where)

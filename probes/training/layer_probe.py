@@ -25,11 +25,11 @@ from probes.records.parameters import FOLDABLE, folded
 from probes.records.probe_spec import PROBES
 from probes.tasks.task import Kind
 from probes.training.batches import Batches, batch_bounds
-from probes.training.dataset import class_weights, training_order, unit_of
+from probes.training.dataset import class_weights, label_unit, training_order
 from probes.training.families import why_unfit
-from probes.training.features import Held
-from probes.training.fit import Draw, fit
-from probes.training.fitted import named
+from probes.training.features import InMemory
+from probes.training.fit import FitSeed, fit
+from probes.training.fitted import parameters_by_name
 from probes.training.standardisation import Standardisation, mapped_tensor, standard_scale
 
 Array = NDArray[Any]
@@ -136,7 +136,7 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if why := why_unfit(self.family, self.kind_):
             raise ValueError(f"family={self.family!r}: {why}.")
         every = np.arange(len(labels))
-        sentences = every if groups is None else column_or_1d(_array(groups))
+        sentences = every if groups is None else column_or_1d(_as_array(groups))
         check_consistent_length(vectors, sentences)
         train, held_out = every, (vectors, labels)
         if dev is not None:
@@ -157,7 +157,7 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         targets = [y, dev_y]
         weights = [np.ones(len(each), np.float32) for each in targets]
         if self.kind_ == "regression":
-            unit = unit_of(y)
+            unit = label_unit(y)
             targets = [((each - unit[0]) / unit[1]).astype(np.float32) for each in targets]
         else:
             n_outputs = len(self.classes_)
@@ -176,7 +176,7 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         def batches(part: int, x: Array, sentences: Array) -> Batches:
             numbers = torch.from_numpy(sentences)
             return Batches(
-                Held(((mapped_tensor(x).float() - mean) * scale)[None].to(device)),
+                InMemory(((mapped_tensor(x).float() - mean) * scale)[None].to(device)),
                 torch.from_numpy(targets[part])[None].to(device),
                 torch.from_numpy(weights[part])[None].to(device),
                 numbers.to(device),
@@ -186,15 +186,15 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
 
         of_train, of_dev = batches(0, x, sentences), batches(1, dev_x, np.arange(len(dev_x)))
-        fitted = fit(of_train, of_dev, n_outputs, PROBES[self.family], [Draw(self.seed)])
+        fitted = fit(of_train, of_dev, n_outputs, PROBES[self.family], [FitSeed(self.seed)])
         if not fitted.dev_loss.isfinite().all():
             raise ValueError("The loss on dev is not finite: the numbers are too large.")
         how = Standardisation({}, mean[None], scale[None])
-        return self._with(folded(named([0], how, fitted, unit), 0, self.kind_))
+        return self._with(folded(parameters_by_name([0], how, fitted, unit), 0, self.kind_))
 
     def _checked(self, x: Any, y: Any, *, reset: bool) -> tuple[Array, Array]:
         """Validated vectors (float32 or float16) and labels; dev keeps only classes of y."""
-        given, types = (_array(x), _array(y)), [np.float32, np.float16]
+        given, types = (_as_array(x), _as_array(y)), [np.float32, np.float16]
         x, y = validate_data(self, *given, reset=reset, dtype=types, multi_output=True)
         if reset:
             self.kind_ = self._kind_of(type_of_target(y))
@@ -227,7 +227,7 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _outputs(self, x: ArrayLike) -> Floats:
         """Logits (that of the first of two classes is 0), or numbers of a regression. (n, C)."""
         check_is_fitted(self, "coefs_")
-        found: Floats = validate_data(self, _array(x), reset=False, dtype=np.float64)
+        found: Floats = validate_data(self, _as_array(x), reset=False, dtype=np.float64)
         for number, (weight, bias) in enumerate(zip(self.coefs_, self.intercepts_, strict=True)):
             found = (np.maximum(found, 0) if number else found) @ weight + bias
         if self.kind_ == "classification" and len(self.classes_) == 2:
@@ -261,10 +261,10 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, x: ArrayLike, y: ArrayLike) -> float:
         """Accuracy (of whole sets for label sets), or R² of a regression."""
         score = r2_score if self.kind_ == "regression" else accuracy_score
-        return float(score(_array(y), self.predict(x)))
+        return float(score(_as_array(y), self.predict(x)))
 
 
-def _array(given: Any) -> Any:
+def _as_array(given: Any) -> Any:
     """Convert a tensor to an array; anything else stays as it is."""
     if not isinstance(given, torch.Tensor):
         return given

@@ -40,7 +40,7 @@ class Work:
     n_batches: int = 1
 
 
-def _read(n_batches: int) -> int:
+def _examples_in_memory(n_batches: int) -> int:
     """Examples whose features are in memory at once, in training or while they are prepared.
 
     These are twice the larger of: the block being read (and the one before it), the blocks of all
@@ -51,7 +51,7 @@ def _read(n_batches: int) -> int:
 
 def block_bytes(n_layers: int, n_features: int) -> int:
     """Bytes for the layers that mixes are computed from, besides the training of each mix."""
-    return 4 * _read(1) * n_layers * n_features
+    return 4 * _examples_in_memory(1) * n_layers * n_features
 
 
 def _layer_bytes(work: Work) -> int:
@@ -67,7 +67,7 @@ def _layer_bytes(work: Work) -> int:
     # that curvature is estimated from. Features. Outputs of a batch and of an evaluation block, and
     # what is computed from them.
     copies = 6 + 2 * PAIRS if family.convex else 6
-    features = _read(work.n_batches) * work.n_read
+    features = _examples_in_memory(work.n_batches) * work.n_read
     working = 4 * (copies * parameters + features + 3 * work.n_cells * units * _STEP)
     if family.convex or (family.closed_form and not work.n_outputs):
         # The products of features, their eigenvectors, and LAPACK's workspace.

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from probes.records.probe_spec import ProbeSpec
-from probes.training.batches import Batches, blocks
+from probes.training.batches import Batches, evaluation_slices
 from probes.training.families import family_of
 from probes.training.family import Parameters, ProbeFamily
 from probes.training.full_batch import fit_full_batch
@@ -137,7 +137,7 @@ def sentence_bits(
         return_inverse=True, return_counts=True
     )
     bits = torch.zeros(*parameters[0].shape[:2], len(words), dtype=torch.float64)
-    for block in blocks(len(place)):
+    for block in evaluation_slices(len(place)):
         outputs = family.checked_outputs(parameters, part.features.block(block))
         each = loss.log_probabilities(outputs, part.labels[:, block]).cpu().double()
         kept = each + math.log1p(-escape)
@@ -168,7 +168,7 @@ def sentence_clusters(part: Batches) -> Tensor:
     return part.clusters[first]
 
 
-def deviation(excess: Sequence[Tensor], clusters: Sequence[Tensor], n_layers: int) -> Tensor:
+def codelength_error(excess: Sequence[Tensor], clusters: Sequence[Tensor], n_layers: int) -> Tensor:
     """Standard error of each layer's codelength over clusters of sentences. Shape (L,).
 
     The linearised bootstrap of a ratio, for a fixed number of labels in each block.
@@ -217,4 +217,4 @@ def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
         bits.append(of_block)
         excess.append(beyond)
         clusters.append(sentence_clusters(block))
-    return OnlineCode(ends, torch.stack(bits, 1), deviation(excess, clusters, n_layers))
+    return OnlineCode(ends, torch.stack(bits, 1), codelength_error(excess, clusters, n_layers))

@@ -30,9 +30,9 @@ from probes.records.probe_spec import ProbeSpec
 from probes.training.batches import (
     Batches,
     batch_bounds,
-    blocks,
+    bootstrap_batches,
+    evaluation_slices,
     rebatched,
-    resampled,
     shuffled_batches,
 )
 from probes.training.families import family_of
@@ -98,7 +98,7 @@ def layer_overlap(features: Features) -> Tensor:
     """R, the mean product of two layers' features. Shape (J, J)."""
     n_layers, n_examples, n_features = features.shape
     total = torch.zeros(n_layers, n_layers, dtype=torch.float64)
-    for part in blocks(n_examples):
+    for part in evaluation_slices(n_examples):
         x = features.block(part).flatten(1)
         total += (x @ x.T).cpu()
     return (total / (n_examples * n_features)).float().to(features.device)
@@ -137,7 +137,7 @@ def learn_mixes(
         train, dev: features of J layers; labels and weights of shape (1, N).
         overlap: R of `layer_overlap`. Shape (J, J).
         reach: the last layer of each of the C mixes.
-        samples: bootstrap sample of each mix; see `probes.training.fit.Draw`.
+        samples: bootstrap sample of each mix; see `probes.training.fit.FitSeed`.
 
     Returns:
         the weights, shape (C, J).
@@ -158,7 +158,7 @@ def learn_mixes(
     parameters = [p.to(device) for p in start]
     penalty = spec.l2[0] / n_examples
     n_batches = len(train.bounds) - 1
-    weights = resampled(train, samples).weights[:, None]
+    weights = bootstrap_batches(train, samples).weights[:, None]
     weights = weights / (weights.sum(-1, keepdim=True) / n_batches)
     of_probes = Adam(parameters, initial_rate(family, spec, n_features))
     of_mixes = Adam([logits], _LEARNING_RATE)

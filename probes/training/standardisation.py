@@ -20,8 +20,8 @@ from torch.nn.functional import embedding_bag
 
 from probes.common.arrays import Ints
 from probes.compute.memory import host_empty, to_device
-from probes.extraction.vectors import Sharded, StoredVectors
-from probes.training.batches import READERS, blocks
+from probes.extraction.reading.vectors import Sharded, StoredVectors
+from probes.training.batches import READERS, evaluation_slices
 from probes.training.features import CACHED_ROWS, Features
 
 
@@ -124,7 +124,7 @@ def projected(features: Mapping[str, Features], width: int, spans: int) -> dict[
     matrix = torch.randn(n_features // spans, width, generator=generator).to(train.device)
     raw = Projected(train, matrix, spans)
     square = torch.zeros(n_layers, spans * width, dtype=torch.float64)
-    for part in blocks(n_examples):
+    for part in evaluation_slices(n_examples):
         square += raw.block(part).square().sum(1).cpu()
     # The mean is still 0.
     scale = (square / n_examples).clamp_min(1e-30).rsqrt().float().to(train.device)
@@ -209,7 +209,7 @@ class SpanRows:
     def means(self, vectors: Rows) -> Tensor:
         """The mean of each span of `vectors` (rows, hidden size). Shape (n, hidden size)."""
         if self.offsets is None:
-            return _rows(vectors, self.rows)
+            return _selected_rows(vectors, self.rows)
         # However long spans are, about as many rows are in memory at once as for single words.
         n_at_once = max(1, CACHED_ROWS * len(self.offsets) // len(self.rows))
         bounds = [*self.offsets[::n_at_once].tolist(), len(self.rows)]
@@ -217,13 +217,13 @@ class SpanRows:
         for (first, last), offsets in zip(
             pairwise(bounds), self.offsets.split(n_at_once), strict=True
         ):
-            values = _rows(vectors, self.rows[first:last]).float()
+            values = _selected_rows(vectors, self.rows[first:last]).float()
             each = torch.arange(last - first)
             found.append(embedding_bag(each, values, offsets - first, mode="mean"))
         return torch.cat(found)
 
 
-def _rows(vectors: Rows, rows: Tensor) -> Tensor:
+def _selected_rows(vectors: Rows, rows: Tensor) -> Tensor:
     if isinstance(vectors, Tensor):
         return vectors.index_select(0, rows)
     return torch.from_numpy(vectors[rows.numpy()])

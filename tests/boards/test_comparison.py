@@ -11,10 +11,10 @@ from results_by_hand import changed
 
 from probes.__main__ import main
 from probes.boards.paired import LayerScore, closing_tables, layer_scores, paired_differences
-from probes.boards.ranking_tables import ranked
-from probes.boards.rankings import make_rankings, named
+from probes.boards.ranking_tables import ranking_frame
+from probes.boards.rankings import make_rankings, named_candidates
 from probes.common.errors import UserError
-from probes.measurements.joined_results import find_results, read_result
+from probes.frames.joined_results import find_results, read_result
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import cluster_sums, draws_of
 from probes.statistics.gold import Gold
@@ -200,8 +200,8 @@ def test_ranks_separate_what_a_run_separates(folder):
         ("first", "third"): True,
         ("first", "last"): True,
     }
-    (ranking,) = make_rankings(named(find_results(folder)))
-    frame = ranked(ranking)
+    (ranking,) = make_rankings(named_candidates(find_results(folder)))
+    frame = ranking_frame(ranking)
     places = dict(zip(frame["model"], frame["place"].map(str), strict=True))
     # The first two are not told apart, nor the last two; .07 lies between second and third.
     assert places == {"first": "1–2", "second": "1–2", "third": "3–4", "last": "3–4"}
@@ -216,8 +216,8 @@ def test_without_training_variance_there_is_no_p_anywhere(tmp_path, capsys):
     said = capsys.readouterr().out
     assert re.search(r"\|  \| last \|[^|]*\|[^|]*\|[^|]*\|[^|]*\|$", said, re.MULTILINE)
     assert "Columns without a value are not shown: p." in said
-    (ranking,) = make_rankings(named(find_results(tmp_path)))
-    frame = ranked(ranking)
+    (ranking,) = make_rankings(named_candidates(find_results(tmp_path)))
+    frame = ranking_frame(ranking)
     assert [*frame["place"].map(str)] == ["1", "2"]
     assert frame["untested"].all()
 

@@ -7,9 +7,9 @@ from drawn import column
 
 from probes.__main__ import main
 from probes.boards.compression import kept_gains
-from probes.boards.groups import group
 from probes.boards.score_charts import compression
-from probes.measurements.joined_results import find_results
+from probes.boards.shown_together import group
+from probes.frames.joined_results import find_results
 from probes.tables.charts import PAPER
 from probes.tables.printing import TIE
 

@@ -10,12 +10,12 @@ from scipy.stats import binom, binomtest
 from statistics_simulation import false_floors
 
 from probes.boards.floors import with_floor
-from probes.boards.groups import group
 from probes.boards.layer_tables import floor_notes, model_tables, score_table
 from probes.boards.rankings import Candidate
-from probes.measurements.joined_results import find_results, read_result
-from probes.measurements.scores import RULES
+from probes.boards.shown_together import group
+from probes.frames.joined_results import find_results, read_result
 from probes.pages.layers_md import layers_md
+from probes.probing.scores import RULES
 from probes.records.record_files import read_arrays, write_record
 from probes.records.row import Rows
 from probes.tables.printing import TIE

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from probes.boards.leaderboard_csv import COLUMNS, STATE, tidy, write_leaderboard
 from probes.common.errors import printable
-from probes.measurements.joined_results import read_result
+from probes.frames.joined_results import read_result
 from probes.records.row import Row
-from probes.tables.table import ESCAPE, csv_line, escaped
+from probes.tables.table import ESCAPE, csv_line, escaped_cell
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "leaderboard.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| (`[^|]+`) \| (text|integer|number|boolean) \|", re.MULTILINE)
@@ -25,7 +25,7 @@ TEXTS = {name: str for name, kind in KINDS.items() if kind == "text"}
 
 
 def unescaped(text):
-    """The text that was given to `escaped`, as docs/leaderboard.md tells readers to restore it."""
+    """The text that was given to `escaped_cell`, as docs/leaderboard.md tells readers to restore it."""
     return text.removeprefix(ESCAPE)
 
 
@@ -63,16 +63,16 @@ def test_pandas_reads_hostile_names_as_they_were_given(tmp_path):
 @settings(deadline=None)
 @given(st.text())
 def test_unescaped_is_the_inverse_of_escaped(text):
-    assert not escaped(text).startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
-    assert unescaped(escaped(text)) == text
+    assert not escaped_cell(text).startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
+    assert unescaped(escaped_cell(text)) == text
 
 
 def test_only_texts_that_would_run_are_preceded_by_an_apostrophe():
-    assert [escaped(text) for text in ("=1", "+a", "-a", "@a", "'a")] == [
+    assert [escaped_cell(text) for text in ("=1", "+a", "-a", "@a", "'a")] == [
         "'=1", "'+a", "'-a", "'@a", "''a",
     ]  # fmt: skip
     unchanged = ("NA", "007", "1", "TRUE", "1e5", "a=b", "")
-    assert tuple(map(escaped, unchanged)) == unchanged
+    assert tuple(map(escaped_cell, unchanged)) == unchanged
     assert csv_line(["1", 1, 1.5, True, None]) == '"1",1,1.5,TRUE,\n'
 
 

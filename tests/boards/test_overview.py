@@ -7,7 +7,7 @@ from results_by_hand import make_result, with_intervals
 from probes.__main__ import main
 from probes.boards.floors import with_floor
 from probes.boards.overview import sentence
-from probes.measurements.joined_results import find_results
+from probes.frames.joined_results import find_results
 from probes.pages.layers_md import layers_md
 
 FLOOR = {"baselines": {"type majority": {"accuracy": 0.6}}}

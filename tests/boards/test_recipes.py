@@ -10,7 +10,7 @@ from tiny_runs import run, shortened_schedule
 
 from probes.__main__ import main
 from probes.boards.recipes import recipe_and_seed, recipe_results
-from probes.measurements.joined_results import find_results, read_result
+from probes.frames.joined_results import find_results, read_result
 from probes.records.row import Row
 from probes.statistics.bootstrap import resample
 

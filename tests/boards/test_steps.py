@@ -8,9 +8,9 @@ from drawn import data_of, svg, texts
 from results_by_hand import make_result
 
 from probes.__main__ import main
-from probes.boards.groups import group
 from probes.boards.layer_tables import layer_frame, layer_frames
 from probes.boards.score_charts import revision_of, steps
+from probes.boards.shown_together import group
 from probes.boards.trajectories import _first_above
 from probes.boards.transferability import (
     all_ranks,
@@ -20,7 +20,7 @@ from probes.boards.transferability import (
     ranks,
 )
 from probes.common.errors import UserError
-from probes.measurements.joined_results import find_results
+from probes.frames.joined_results import find_results
 from probes.pages.layers_md import layers_md
 from probes.tables.charts import PAPER
 

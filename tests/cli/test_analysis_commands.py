@@ -9,8 +9,8 @@ import pytest
 from tiny_runs import of_all_layers, run, shortened_schedule
 
 from probes.__main__ import main
-from probes.measurements.frame import load
-from probes.measurements.joined_results import find_results
+from probes.frames.frame import load
+from probes.frames.joined_results import find_results
 
 TASKS = ("pos", "chunking", "depth", "agreement", "srl")
 EVIDENCE = ("training_variance", "selectivity", "localisation")

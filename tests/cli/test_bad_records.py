@@ -16,7 +16,7 @@ from tiny_runs import run, shortened_schedule
 
 from probes.__main__ import main
 from probes.common.errors import UserError
-from probes.measurements.record_validation import validated
+from probes.frames.record_validation import validated
 from probes.records.record import SCHEMA_VERSION
 from probes.records.record_files import read_record, write_record
 

@@ -18,8 +18,8 @@ from probes.__main__ import main
 from probes.cli.main import main as run_main
 from probes.data.find import find_corpus
 from probes.examples.examples import collect_examples
-from probes.extraction.encoding import word_vectors
-from probes.extraction.vectors import StoredVectors
+from probes.extraction.reading.encoding import word_vectors
+from probes.extraction.reading.vectors import StoredVectors
 from probes.records.parameters import CACHE
 from probes.records.probe_spec import PROBES
 from probes.records.record_files import read_arrays

@@ -12,7 +12,7 @@ import probes
 from probes.__main__ import main
 from probes.boards.leaderboard_csv import COLUMNS
 from probes.common.errors import UserError
-from probes.measurements.joined_results import find_results
+from probes.frames.joined_results import find_results
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from probes.cli.main import build_parser
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
-from probes.extraction.model_files import find_model
-from probes.measurements.joined_results import read_result
+from probes.extraction.models.model_files import find_model
+from probes.frames.joined_results import read_result
 from probes.run.config import RunConfig
 from probes.run.settings import validate
 

@@ -9,8 +9,8 @@ import probes
 from probes.data.find import find_corpus
 from probes.examples.examples import collect_examples
 from probes.examples.scoring import Scorer
-from probes.extraction.encoding import word_vectors
-from probes.extraction.vectors import StoredVectors
+from probes.extraction.reading.encoding import word_vectors
+from probes.extraction.reading.vectors import StoredVectors
 from probes.tasks.builtin import tasks
 
 pytestmark = pytest.mark.integration

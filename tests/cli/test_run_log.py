@@ -12,7 +12,7 @@ from board_by_hand import put
 from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.common.terminal import progress
-from probes.measurements.joined_results import find_results
+from probes.frames.joined_results import find_results
 
 ROOT = Path(__file__).parents[2]
 

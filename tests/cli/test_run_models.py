@@ -12,11 +12,11 @@ from safetensors.torch import load_file, save_file
 from tiny_runs import run
 
 import probes
-from probes.boards.groups import group
+from probes.boards.shown_together import group
 from probes.cli.run import run_models
 from probes.data.find import find_corpus
-from probes.extraction.loading import load_encoder
-from probes.measurements.joined_results import find_results
+from probes.extraction.models.loading import load_encoder
+from probes.frames.joined_results import find_results
 from probes.run.inputs import find_models
 from probes.run.settings import validate
 
@@ -35,7 +35,7 @@ def test_one_model_is_in_memory_at_a_time(tiny_bert, tmp_path, monkeypatch):
         most.append(len(alive))
         return encoder
 
-    monkeypatch.setattr("probes.extraction.loading.load_encoder", loading)
+    monkeypatch.setattr("probes.extraction.models.loading.load_encoder", loading)
     names = [f"{seed}{tiny_bert}" for seed in ("", "random:", "random-1:")]
     settings = {"corpus": "sample", "limit": 30, "quick": True, "tasks": ("pos",)}
     settings |= {"cache_dir": tmp_path / "cache", "output": tmp_path / "results"}

@@ -11,7 +11,7 @@ from tiny_runs import assert_close, files_of, found_in, run, scores
 
 import probes
 from probes.common.errors import UserError
-from probes.extraction.windows import WINDOW_RULE
+from probes.extraction.reading.windows import WINDOW_RULE
 from probes.measurements.measurement import EVIDENCE
 from probes.records.record import Inputs
 

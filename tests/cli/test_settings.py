@@ -105,7 +105,7 @@ def test_quick_means_neither_evidence_nor_twins_unless_they_are_asked_for():
     usual = validate({})
     assert (usual.evidence_names, usual.level, usual.twins) == (tuple(EVIDENCE), "standard", 1)
     assert usual.seeds == 1
-    assert usual.measurements == ("probes",)
+    assert usual.measurements == ("scores",)
 
 
 def test_further_evidence_is_added_to_a_level():
@@ -162,9 +162,9 @@ def test_stages_are_announced_with_their_records_in_the_order_that_is_asked_for(
 
 def test_evidence_that_is_named_as_a_measurement_comes_with_scores():
     alone = validate({"measurements": "selectivity"})
-    assert (alone.measurements, alone.evidence) == (("probes",), ("selectivity",))
+    assert (alone.measurements, alone.evidence) == (("scores",), ("selectivity",))
     beside = validate({"measurements": "probes,selectivity,geometry"})
-    assert beside.measurements == ("probes", "geometry")
+    assert beside.measurements == ("scores", "geometry")
     assert beside.evidence == ("standard", "selectivity")
     quick = validate({"measurements": "selectivity", "quick": True})
     assert quick.evidence == ("selectivity",)

@@ -9,13 +9,13 @@ from tiny_runs import files_of, run
 from transformers import AutoModel, AutoTokenizer, MixtralConfig
 
 import probes
-from probes.boards.groups import group
 from probes.boards.leaderboard_csv import COLUMNS
-from probes.boards.ranking_tables import csv_rows, ranked
-from probes.boards.rankings import make_rankings, named
+from probes.boards.ranking_tables import csv_rows, ranking_frame
+from probes.boards.rankings import make_rankings, named_candidates
+from probes.boards.shown_together import group
 from probes.boards.transferability import complete, ranks
 from probes.common.errors import UserError
-from probes.measurements.joined_results import find_results
+from probes.frames.joined_results import find_results
 from probes.measurements.plugin_keys import is_current
 from probes.run.settings import validate
 from probes.tasks.task import plain_name
@@ -95,7 +95,7 @@ def test_tables_and_boards(found, folder):
     (table,) = output.rglob("layers.csv")
     assert "pos@mlp" in table.read_text()
     stored = find_results(output)
-    rankings = make_rankings(named(stored))
+    rankings = make_rankings(named_candidates(stored))
     assert [ranking.site for ranking in rankings] == ["", "attention", "mlp"]
     for ranking in rankings:
         sites = {c.result.task.site or "" for x in ranking.tasks.values() for c in x}
@@ -103,9 +103,9 @@ def test_tables_and_boards(found, folder):
         assert len(ranking.tasks) == 2
         assert not ranking.apart
         assert ranking.setting.endswith(f"output of {ranking.site}") is bool(ranking.site)
-    overall = [row["task"] for ranking in rankings for row in csv_rows(ranking, ranked(ranking))][
-        2::3
-    ]
+    overall = [
+        row["task"] for ranking in rankings for row in csv_rows(ranking, ranking_frame(ranking))
+    ][2::3]
     assert overall == ["overall", "overall attention", "overall mlp"]
     ((its,), left_out) = group(stored)
     assert [unit.title.split(" ")[0] for unit in its.units] == [r.task.name for r in results]
@@ -153,7 +153,7 @@ def test_models_without_the_site_are_left_out_by_name(tiny_bert, tmp_path, capsy
         ),
         (
             {"sites": "mlp", "measurements": "geometry"},
-            "--sites mlp: applies to probes only; add probes",
+            "--sites mlp: applies to scores only; add scores",
         ),
         (
             {"sites": "mlp", "text": "t", "label": "l"},

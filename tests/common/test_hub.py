@@ -16,7 +16,7 @@ from probes.common import hub
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
-from probes.extraction.model_files import find_model
+from probes.extraction.models.model_files import find_model
 
 
 @pytest.fixture

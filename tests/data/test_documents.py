@@ -1,6 +1,6 @@
 """Windows of documents."""
 
-from probes.data.sentence import ROOT, Mention, Sentence, joined, windows
+from probes.data.sentence import ROOT, Mention, Sentence, one_sentence, windows
 
 E1 = Mention("e1", "person", (0, 1))
 
@@ -29,12 +29,12 @@ def test_a_window_ends_with_each_sentence_and_stays_in_its_document():
 def test_heads_and_mentions_are_counted_from_the_first_word():
     one = sentence("a", 2, upos=("X", "Y"), heads=(1, ROOT), mentions=(E1,))
     other = sentence("b", 3, upos=("Z", "Z", "Z"), heads=(ROOT, 0, 1), mentions=(E1,))
-    window = joined([one, other])
+    window = one_sentence([one, other])
     assert window.upos == ("X", "Y", "Z", "Z", "Z")
     assert window.heads == (1, ROOT, ROOT, 2, 3)
     assert window.mentions == (E1, Mention("e1", "person", (2, 3)))
 
 
 def test_a_layer_that_a_sentence_lacks_is_left_out_but_it_may_have_no_mentions():
-    window = joined([sentence("a", 1, upos=("X",), mentions=(E1,)), sentence("b", 1)])
+    window = one_sentence([sentence("a", 1, upos=("X",), mentions=(E1,)), sentence("b", 1)])
     assert (window.upos, window.mentions) == ((), (E1,))

@@ -165,8 +165,8 @@ def labelled(split, name):
 def test_numbers_below_100_are_single_words():
     given = {0: "zero", 7: "seven", 10: "ten", 13: "thirteen", 18: "eighteen", 20: "twenty",
              21: "twenty-one", 42: "forty-two", 80: "eighty", 99: "ninety-nine"}  # fmt: skip
-    assert {number: g.in_words(number) for number in given} == given
-    assert [read(g.in_words(number)) for number in range(g.END)] == list(range(100))
+    assert {number: g.number_word(number) for number in given} == given
+    assert [read(g.number_word(number)) for number in range(g.END)] == list(range(100))
 
 
 @pytest.mark.parametrize(("split", "n"), [("train", 400), ("dev", 100), ("test", 200)])

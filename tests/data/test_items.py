@@ -18,7 +18,7 @@ import pytest
 
 from probes.common.errors import UserError
 from probes.data import item_suites
-from probes.data.downloads import digest_of, read_card
+from probes.data.downloads import digest_of_members, read_card
 from probes.data.find import find_corpus
 from probes.data.items import WHOLE, Item, minimal_pair, sample_of_each
 from probes.data.registered import corpora
@@ -43,7 +43,7 @@ def registered_tar(
     archive = read_card(corpus)["files"]["archive"].archive
     assert archive is not None
     found = {m[1]: x for name, x in members.items() if (m := re.fullmatch(archive.members, name))}
-    digest = digest_of({name: content.encode() for name, content in found.items()})
+    digest = digest_of_members({name: content.encode() for name, content in found.items()})
     known = replace(archive, digest=digest)
     monkeypatch.setattr(item_suites, "read_members", lambda name, path: known.read(path))
     return path

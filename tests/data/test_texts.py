@@ -10,7 +10,7 @@ from probes.data.find import find_corpus
 from probes.data.labelled import find_columns
 from probes.data.sources import CorpusRequest, LabelColumn
 from probes.data.splits import UNNAMED
-from probes.extraction.views import plain_view
+from probes.extraction.reading.views import plain_view
 from probes.tasks.columns import task_of
 from probes.tasks.positions import Position
 

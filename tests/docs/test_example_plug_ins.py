@@ -16,18 +16,18 @@ import probes
 from probes import Row
 from probes.__main__ import main
 from probes.data.find import find_corpus
-from probes.extraction.alignment import WordTokenizer
-from probes.extraction.views import Text
-from probes.extraction.windows import window_spans
-from probes.measurements.long_frame import Findings
+from probes.extraction.reading.alignment import WordTokenizer
+from probes.extraction.reading.views import Text
+from probes.extraction.reading.windows import window_spans
+from probes.frames.long_frame import RecordsByModel
 from probes.measurements.measurement import EVIDENCE
 from probes.measurements.plugins import load_file
 from probes.records.probe_spec import PROBES
 from probes.records.record_files import read_record
 from probes.tables.charts import PAPER
 from probes.training.batches import Batches, batch_bounds
-from probes.training.features import Held
-from probes.training.fit import Draw, fit, predict
+from probes.training.features import InMemory
+from probes.training.fit import FitSeed, fit, predict
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins", "short_schedule")]
 
@@ -45,12 +45,12 @@ def test_a_low_rank_probe_cannot_do_what_a_full_one_can(write):
     x = torch.randn(1, 600, 16)
     y = x[0, :, :8].argmax(1)[None]
     numbers = torch.arange(600)
-    data = Batches(Held(x), y, torch.ones(1, 600), numbers, batch_bounds(numbers))
+    data = Batches(InMemory(x), y, torch.ones(1, 600), numbers, batch_bounds(numbers))
     shares = {}
     for rank in (1, 8):
         spec = PROBES["low_rank"].model_copy(update={"hidden": rank})
-        fitted = fit(data, data, 8, spec, [Draw()])
-        shares[rank] = (predict(fitted, Held(x), 8, spec)[0, 0] == y[0]).float().mean().item()
+        fitted = fit(data, data, 8, spec, [FitSeed()])
+        shares[rank] = (predict(fitted, InMemory(x), 8, spec)[0, 0] == y[0]).float().mean().item()
     # One dimension separates few of eight directions; eight separate all.
     assert shares[1] < 0.5
     assert shares[8] > 0.85
@@ -81,8 +81,8 @@ def test_a_plugged_in_corpus_is_read(write, tmp_path, capsys):
 def test_a_view_of_ones_own_draws_its_numbers():
     view = runpy.run_path(EXAMPLES / "norms_of_heads.py")["NormsOfHeads"]()
     rows = [Row("head_norm", 1.5, 1, axes={"head": head}) for head in (1, 2)]
-    found = Findings({"bert": corpus_record("geometry", rows, 1)})
-    chart = view.draw(found, PAPER)
+    found = RecordsByModel({"bert": corpus_record("geometry", rows, 1)})
+    chart = view.chart(found, PAPER)
     assert column(chart, "model") == ["bert"] * 2
     assert column(chart, "value") == [1.5, 1.5]
     assert {"mean norm", "1.5", "layer", "head"} <= set(texts(svg(chart)))

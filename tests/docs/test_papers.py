@@ -11,10 +11,10 @@ from killing import ROOT
 
 from probes.boards.claims.claim_reports import make_reports
 from probes.boards.claims.score_claims import all_claims
-from probes.boards.groups import of_corpora
+from probes.boards.shown_together import of_corpora
 from probes.cli.chart_files import figure_names
 from probes.cli.results import records_below
-from probes.measurements.joined_results import joined
+from probes.frames.joined_results import results_with_evidence
 from probes.measurements.measurement import EVIDENCE, measurements
 from probes.tasks.builtin import tasks
 
@@ -56,7 +56,7 @@ def findings():
 def verdicts():
     """The verdict on each claim by model: of EWT, else of another corpus."""
     records = records_below([PUBLISHED])
-    reports = make_reports(joined(records), "linear", of_corpora(records))
+    reports = make_reports(results_with_evidence(records), "linear", of_corpora(records))
     by_claim = defaultdict(dict)
     for report in sorted(reports, key=lambda x: (not x.corpus.startswith("ewt"), x.corpus)):
         for claim in report.tested:

@@ -7,7 +7,7 @@ from sklearn.metrics import precision_recall_fscore_support
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import collect_examples
 from probes.examples.scoring import ONE_PIECE, SEVERAL_PIECES, by_label, marked_by_pieces
-from probes.extraction.alignment import Pieces
+from probes.extraction.reading.alignment import Pieces
 from probes.records.values import LabelScore
 from probes.statistics.gold import Gold
 from probes.tasks.task import Example, Task

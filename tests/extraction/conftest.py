@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from probes.extraction.encoder import Encoder
-from probes.extraction.loading import load_encoder
-from probes.extraction.model_files import find_model
+from probes.extraction.models.loading import load_encoder
+from probes.extraction.models.model_files import find_model
+from probes.extraction.reading.encoder import Encoder
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -13,8 +13,8 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from probes.common.errors import UserError
-from probes.extraction.alignment import WordTokenizer, word_of_pieces
-from probes.extraction.views import Text
+from probes.extraction.reading.alignment import WordTokenizer, word_of_pieces
+from probes.extraction.reading.views import Text
 
 
 def fast(name: str, **settings: Any) -> PreTrainedTokenizerFast:

@@ -23,14 +23,14 @@ from transformers import AutoModel, PreTrainedTokenizerFast
 
 from probes.common.errors import UserError
 from probes.common.files import sha256
-from probes.extraction.encoder import Encoder
-from probes.extraction.inspection import base_model
-from probes.extraction.loading import load_encoder
-from probes.extraction.model_files import find_model
-from probes.extraction.module_calls import traced
-from probes.extraction.shards import whole
-from probes.extraction.sites import Site, changed, sites_of
-from probes.extraction.views import Text, View
+from probes.extraction.changing.module_calls import traced
+from probes.extraction.changing.sites import Site, changed, sites_of
+from probes.extraction.models.loaded_module import base_model
+from probes.extraction.models.loading import load_encoder
+from probes.extraction.models.model_files import find_model
+from probes.extraction.reading.encoder import Encoder
+from probes.extraction.reading.shards import whole
+from probes.extraction.reading.views import Text, View
 
 SENTENCES = [
     str.split("We saw the birds that the children had fed near the harbour ."),

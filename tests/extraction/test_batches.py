@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from probes.extraction.alignment import Pieces
-from probes.extraction.padding import plan_batches, split_by_tokens
-from probes.extraction.shards import kept_words, row_of_each_text, shard_numbers, shards_of
-from probes.extraction.vectors import Sharded
-from probes.extraction.views import Text, View
-from probes.extraction.windows import (
+from probes.extraction.reading.alignment import Pieces
+from probes.extraction.reading.padding import plan_batches, split_by_tokens
+from probes.extraction.reading.shards import kept_words, row_of_each_text, shard_numbers, shards_of
+from probes.extraction.reading.vectors import Sharded
+from probes.extraction.reading.views import Text, View
+from probes.extraction.reading.windows import (
     pooled_pieces,
     window_of_pieces,
     window_spans,

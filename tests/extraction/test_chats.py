@@ -12,12 +12,12 @@ from tiny_readings import collected
 
 from probes.common.errors import UserError
 from probes.data.chats import chat_as_text
-from probes.extraction import chat_process
-from probes.extraction.chats import ChatTemplate
-from probes.extraction.encoder import Encoder
-from probes.extraction.text_vectors import TextVectors
-from probes.extraction.vectors import layer_part
-from probes.extraction.views import Text
+from probes.extraction.reading import chat_process
+from probes.extraction.reading.chats import ChatTemplate
+from probes.extraction.reading.encoder import Encoder
+from probes.extraction.reading.text_vectors import TextVectors
+from probes.extraction.reading.vectors import layer_part
+from probes.extraction.reading.views import Text
 from probes.tasks.positions import Position
 
 CHATML = (

@@ -16,10 +16,10 @@ from transformers import AutoModel, BitsAndBytesConfig
 from probes import run_probes
 from probes.common.errors import UserError
 from probes.common.files import sha256
-from probes.extraction.loading import load_encoder
-from probes.extraction.model_files import find_model
-from probes.extraction.stored_dtype import stored_dtype
-from probes.extraction.views import Text
+from probes.extraction.models.loading import load_encoder
+from probes.extraction.models.model_files import find_model
+from probes.extraction.models.stored_dtype import stored_dtype
+from probes.extraction.reading.views import Text
 
 gguf = pytest.importorskip("gguf")
 
@@ -134,7 +134,7 @@ def quantised(folder, tmp_path):
     ],
 )
 def test_what_is_missing_is_named(folder, quantised, monkeypatch, stored, load, installed, error):
-    monkeypatch.setattr("probes.extraction.model_folders.installed", installed.__contains__)
+    monkeypatch.setattr("probes.extraction.models.model_folders.installed", installed.__contains__)
     with pytest.raises(UserError, match=error):
         find_model(quantised(**stored) if stored else str(folder), load=load)
 
@@ -142,7 +142,7 @@ def test_what_is_missing_is_named(folder, quantised, monkeypatch, stored, load, 
 def test_quantisation_is_part_of_the_name_and_the_key_but_not_of_the_twin(
     folder, quantised, monkeypatch
 ):
-    monkeypatch.setattr("probes.extraction.model_folders.installed", lambda name: True)
+    monkeypatch.setattr("probes.extraction.models.model_folders.installed", lambda name: True)
     whole, loaded = (find_model(str(folder), load=load) for load in (None, "4bit"))
     assert (whole.name, loaded.name) == ("tiny-qwen", "tiny-qwen (4bit)")
     assert len({whole.digest, loaded.digest, find_model(str(folder), load="8bit").digest}) == 3

@@ -13,21 +13,21 @@ from tiny_models import build
 from tiny_readings import Maps, collected, random_texts, vectors_by_layer
 
 from probes.common.errors import UserError
-from probes.extraction.alignment import Pieces
-from probes.extraction.attention_maps import AttentionCollector
-from probes.extraction.collectors import (
+from probes.extraction.models.loading import load_encoder
+from probes.extraction.models.model_files import find_model
+from probes.extraction.reading.alignment import Pieces
+from probes.extraction.reading.attention_maps import AttentionCollector
+from probes.extraction.reading.collectors import (
     Collector,
     NotFiniteError,
     OutOfRangeError,
     WordVectors,
     layer_states,
 )
-from probes.extraction.encoder import Encoder
-from probes.extraction.loading import load_encoder
-from probes.extraction.model_files import find_model
-from probes.extraction.padding import PaddedWindows
-from probes.extraction.shards import Shard
-from probes.extraction.views import Text
+from probes.extraction.reading.encoder import Encoder
+from probes.extraction.reading.padding import PaddedWindows
+from probes.extraction.reading.shards import Shard
+from probes.extraction.reading.views import Text
 from probes.records.header import ModelRecord
 
 # Of at most 32 tokens, the window of tiny models, and of many lengths.

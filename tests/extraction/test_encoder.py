@@ -17,12 +17,12 @@ from tokenizers import Tokenizer
 from transformers import AutoModel
 
 from probes.common.errors import UserError
-from probes.extraction.encoder import Encoder, require_varied
-from probes.extraction.inspection import declared_causal
-from probes.extraction.loading import load_encoder
-from probes.extraction.model_files import find_model
-from probes.extraction.padding import plan_batches
-from probes.extraction.views import Text
+from probes.extraction.models.loaded_module import declared_causal
+from probes.extraction.models.loading import load_encoder
+from probes.extraction.models.model_files import find_model
+from probes.extraction.reading.encoder import Encoder, require_varied
+from probes.extraction.reading.padding import plan_batches
+from probes.extraction.reading.views import Text
 
 INPUTS = {"input_ids": torch.tensor([[5, 6, 7]]), "attention_mask": torch.ones(1, 3).long()}
 

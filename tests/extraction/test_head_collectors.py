@@ -13,14 +13,14 @@ from tiny_readings import collected, random_texts
 from transformers import GPT2LMHeadModel
 
 from probes.common.errors import UserError
-from probes.extraction.encoder import Encoder
-from probes.extraction.encoding import read
-from probes.extraction.head_collectors import FOUND, HeadOutputs, LossGradients
-from probes.extraction.inspection import short_states, short_text
-from probes.extraction.lm_head import Lens
-from probes.extraction.sites import Site, changed, sites_of
-from probes.extraction.token_scores import LossOfWords, TokenScores
-from probes.extraction.views import Text, View
+from probes.extraction.changing.head_collectors import FOUND, HeadOutputs, LossGradients
+from probes.extraction.changing.sites import Site, changed, sites_of
+from probes.extraction.models.lm_head import Lens
+from probes.extraction.models.loaded_module import short_states, short_text
+from probes.extraction.reading.encoder import Encoder
+from probes.extraction.reading.encoding import read
+from probes.extraction.reading.token_scores import LossOfWords, TokenScores
+from probes.extraction.reading.views import Text, View
 
 # Some take several windows of 32 tokens.
 TEXTS = [text for text in dict.fromkeys(random_texts(12, seed=5)) if text.size]
@@ -65,7 +65,7 @@ def test_gradients_of_the_loss_are_finite_differences(
 ) -> None:
     """As each head's columns of the output projection grow; texts may have several windows."""
     its = Encoder(*build(name, kind), name=name, device="cpu")
-    monkeypatch.setattr("probes.extraction.lm_head._LOGITS", 600)  # a few positions at once
+    monkeypatch.setattr("probes.extraction.models.lm_head._LOGITS", 600)  # a few positions at once
     kept = [text for text in TEXTS if text.keep[1] > text.keep[0]]
     words = {text: np.arange(text.keep[0], text.keep[1], 2) for text in kept}
     found = collected(its, kept, LossGradients(words), batch_tokens)[FOUND]
@@ -144,7 +144,7 @@ def test_the_head_is_applied_to_a_few_positions_at_once(
     view = View("written", (Text((TEXT,), (0, 1), written=True),))
     ((_, whole),) = read(view, TokenScores(), encoder, 64)
     head, sizes = model.get_output_embeddings(), []
-    monkeypatch.setattr("probes.extraction.lm_head._LOGITS", 3 * head.weight.shape[0])
+    monkeypatch.setattr("probes.extraction.models.lm_head._LOGITS", 3 * head.weight.shape[0])
     with head.register_forward_hook(lambda _, given, logits: sizes.append(given[0].shape[1])):
         ((_, found),) = read(view, TokenScores(), encoder, 64)
     assert max(sizes) == 3

@@ -19,10 +19,8 @@ from transformers import BertForMaskedLM
 
 import probes
 from probes.common.errors import UserError
-from probes.extraction.collectors import WordVectors
-from probes.extraction.encoder import Encoder
-from probes.extraction.head_collectors import head_gradients
-from probes.extraction.interventions import (
+from probes.extraction.changing.head_collectors import head_gradients
+from probes.extraction.changing.interventions import (
     Custom,
     DisableAttention,
     DisableHead,
@@ -32,8 +30,10 @@ from probes.extraction.interventions import (
     SkipBlock,
     intervened,
 )
-from probes.extraction.prefixes import Prefixes
-from probes.extraction.sites import Site
+from probes.extraction.changing.prefixes import Prefixes
+from probes.extraction.changing.sites import Site
+from probes.extraction.reading.collectors import WordVectors
+from probes.extraction.reading.encoder import Encoder
 
 UNUSUAL = ["Bloom", "GPTJ", "GPTNeo", "OpenAIGPT"]
 """Attention that is not transformers' common one, like MPNet's and DeBERTa's."""

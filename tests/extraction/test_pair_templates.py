@@ -10,8 +10,8 @@ import tiny_models
 from tiny_models import FAMILIES
 from transformers import AutoTokenizer
 
-from probes.extraction.alignment import WordTokenizer
-from probes.extraction.views import Text
+from probes.extraction.reading.alignment import WordTokenizer
+from probes.extraction.reading.views import Text
 
 PAIRS = [("we saw the birds", "the boats light that harbour"), ("light", "the keeper writes")]
 TYPED = ("bert", "electra", "albert")

@@ -13,13 +13,13 @@ from tiny_models import FAMILIES, build
 from tiny_readings import collected, files_below, random_texts, random_view
 
 from probes.common.errors import UserError
-from probes.extraction.collectors import WordVectors
-from probes.extraction.encoder import Encoder
-from probes.extraction.encoding import read_changed, vectors_of, word_vectors
-from probes.extraction.interventions import Custom, Intervention, SkipBlock, intervened
-from probes.extraction.sites import Site, changed, sites_of
-from probes.extraction.vectors import layer_part
-from probes.extraction.views import Text, View
+from probes.extraction.changing.interventions import Custom, Intervention, SkipBlock, intervened
+from probes.extraction.changing.sites import Site, changed, sites_of
+from probes.extraction.reading.collectors import WordVectors
+from probes.extraction.reading.encoder import Encoder
+from probes.extraction.reading.encoding import read_changed, vectors_of, word_vectors
+from probes.extraction.reading.vectors import layer_part
+from probes.extraction.reading.views import Text, View
 
 EVERY = None, "attention", "mlp"
 TEXTS = [text for text in random_texts(30) if len(text.words) < 7 and text.keep[0] < text.keep[1]]

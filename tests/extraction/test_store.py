@@ -26,14 +26,14 @@ from tiny_readings import (
 )
 
 from probes.common.errors import UserError
-from probes.extraction.collectors import WordVectors
-from probes.extraction.encoder import Encoder
-from probes.extraction.encoding import Reading, begun, collect, vectors_of
-from probes.extraction.loading import load_encoder
-from probes.extraction.model_files import find_model
-from probes.extraction.store import REPLACED, StoreKey, require_room, store_folder
-from probes.extraction.vectors import StoredVectors
-from probes.extraction.views import Text, View
+from probes.extraction.models.loading import load_encoder
+from probes.extraction.models.model_files import find_model
+from probes.extraction.reading.collectors import WordVectors
+from probes.extraction.reading.encoder import Encoder
+from probes.extraction.reading.encoding import StoreRequest, begun, collect, vectors_of
+from probes.extraction.reading.store import REPLACED, StoreKey, require_room, store_folder
+from probes.extraction.reading.vectors import StoredVectors
+from probes.extraction.reading.views import Text, View
 
 VIEW = random_view(60)
 SHORT_VIEW = random_view(30)
@@ -130,7 +130,7 @@ def test_bytes_do_not_depend_on_layers_that_were_asked_for_before(
     assert vectors.count("subwords") == other.count("subwords")
 
 
-def encode_alone(reading: Reading, encoder: Encoder) -> None:
+def encode_alone(reading: StoreRequest, encoder: Encoder) -> None:
     torch.set_num_threads(1)
     collect(reading, encoder, 64)
 
@@ -210,7 +210,7 @@ def loud() -> Iterator[Any]:
     return view, make
 
 
-def where(reading: Reading, text: Text) -> int:
+def where(reading: StoreRequest, text: Text) -> int:
     (number,) = (x.number for x in shards_of_store(reading) if text in x.texts)
     return number
 

@@ -7,11 +7,11 @@ import torch
 from tiny_models import build
 from tiny_readings import collected
 
-from probes.extraction.encoder import Encoder
-from probes.extraction.encoding import text_vectors, vectors_of
-from probes.extraction.text_vectors import TextVectors, place_of
-from probes.extraction.vectors import layer_part
-from probes.extraction.views import Text, View
+from probes.extraction.reading.encoder import Encoder
+from probes.extraction.reading.encoding import text_vectors, vectors_of
+from probes.extraction.reading.text_vectors import TextVectors, piece_at
+from probes.extraction.reading.vectors import layer_part
+from probes.extraction.reading.views import Text, View
 from probes.tasks.positions import Position
 
 NAMES = ("mean", "first", "last", "max", "last:3", "after:the", r"match:(\w+)[ ,]")
@@ -121,7 +121,7 @@ def test_nothing_outside_a_match_is_read(name, kind):
     encoder, places = Encoder(model, tokenizer, name=name, device="cpu"), {}
     for given, text, letter in BLANKS:
         (read,) = whole(text)
-        places[given] = place_of(Position.parse(given), read, *encoder.split([read]))
+        places[given] = piece_at(Position.parse(given), read, *encoder.split([read]))
         token = None if letter is None else tokenizer(text).char_to_token(letter)
         assert places[given] == (None if token is None else token - len(encoder.words.prefix))
     if name == "bert":

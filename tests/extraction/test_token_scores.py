@@ -26,13 +26,18 @@ from transformers import (
 )
 
 from probes.common.errors import NoHeadError, UserError
-from probes.extraction.alignment import WordTokenizer, stretch_of_pieces
-from probes.extraction.encoder import Encoder
-from probes.extraction.encoding import Reading, collected, read
-from probes.extraction.loading import load_encoder
-from probes.extraction.model_files import find_model
-from probes.extraction.token_scores import ScoredStretches, TokenScores, scored, stored_scores
-from probes.extraction.views import Text, View
+from probes.extraction.models.loading import load_encoder
+from probes.extraction.models.model_files import find_model
+from probes.extraction.reading.alignment import WordTokenizer, stretch_of_pieces
+from probes.extraction.reading.encoder import Encoder
+from probes.extraction.reading.encoding import StoreRequest, collected, read
+from probes.extraction.reading.token_scores import (
+    ScoredStretches,
+    TokenScores,
+    joined_token_scores,
+    stored_scores,
+)
+from probes.extraction.reading.views import Text, View
 
 CLASSES = {"masked": AutoModelForMaskedLM, "causal": AutoModelForCausalLM}
 WINDOW = 64
@@ -64,7 +69,7 @@ def view_of(texts: Sequence[Text | str]) -> View:
 def read_scores(encoder: Encoder, view: View, batch_tokens: int = 1024) -> ScoredStretches:
     found = list(read(view, TokenScores(), encoder, batch_tokens))
     arrays = [{name: x.numpy() for name, x in parts.items()} for _, parts in found]
-    return scored(view, [shard for shard, _ in found], arrays)
+    return joined_token_scores(view, [shard for shard, _ in found], arrays)
 
 
 def by_piece(
@@ -393,8 +398,8 @@ def test_known_probabilities_are_found_exactly(kind: str, plain: Any) -> None:
 # -- in a store ---------------------------------------------------------------------------
 
 
-def reading_of(cache: Path, encoder: Encoder, view: View) -> Reading:
-    return Reading(cache, encoder.info, "float32", view, TokenScores())
+def reading_of(cache: Path, encoder: Encoder, view: View) -> StoreRequest:
+    return StoreRequest(cache, encoder.info, "float32", view, TokenScores())
 
 
 @pytest.mark.slow

@@ -8,8 +8,8 @@ from tiny_readings import vectors_by_layer
 from tokenizers import Tokenizer, processors
 from transformers import PreTrainedTokenizerFast, XLNetConfig, XLNetModel
 
-from probes.extraction.encoder import Encoder
-from probes.extraction.views import Text
+from probes.extraction.reading.encoder import Encoder
+from probes.extraction.reading.views import Text
 
 TEXTS = ("we saw the birds", "light", "she counts boats")
 

@@ -17,7 +17,7 @@ from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
 from probes.data.sentence import Corpus
-from probes.extraction.vector_files import find_vectors, read_vectors
+from probes.extraction.reading.vector_files import find_vectors, read_vectors
 
 PAGE = ROOT / "docs" / "vectors.md"
 

@@ -9,10 +9,10 @@ import probes
 from probes.common.errors import UserError
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import collect_examples
-from probes.extraction.encoder import Encoder
-from probes.extraction.encoding import vectors_of, word_vectors
-from probes.extraction.loading import load_model
-from probes.extraction.views import Text, View
+from probes.extraction.models.loading import load_model
+from probes.extraction.reading.encoder import Encoder
+from probes.extraction.reading.encoding import vectors_of, word_vectors
+from probes.extraction.reading.views import Text, View
 from probes.run.inputs import find_models
 from probes.tasks.task import Example, Task
 

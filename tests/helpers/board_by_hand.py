@@ -8,10 +8,10 @@ from hashlib import sha256
 import numpy as np
 from results_by_hand import evidence_record, make_result, with_intervals
 
-from probes.extraction.windows import WINDOW_RULE
+from probes.extraction.reading.windows import WINDOW_RULE
+from probes.frames.record_validation import as_result
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import digests
-from probes.measurements.record_validation import as_result
 from probes.records.record import Inputs, record_key, record_name
 from probes.records.record_files import read_record, write_record
 

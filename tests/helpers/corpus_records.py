@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from results_by_hand import make_result
 
-from probes.measurements.measurement import as_found, get_measurement
+from probes.measurements.measurement import as_measured, get_measurement
 from probes.records.record import Record, record_key, record_name
 from probes.records.record_files import write_record
 from probes.records.row import Row, Rows
@@ -39,7 +39,7 @@ def corpus_record(measurement, rows, n_layers, *, model="m", digest="m", key="3"
 
 def record_of(measurement, found, n_layers, **more):
     """A record of what `compute` of a measurement of the corpus has returned."""
-    found = as_found(found)
+    found = as_measured(found)
     fields = {"facts": found.facts, "notes": tuple(found.notes)}
     return corpus_record(measurement, found.rows, n_layers, **fields, **more)
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from probes.frames.measurement_tables import findings_of
 from probes.measurements.measurement import get_measurement
-from probes.measurements.shown import findings_of
 from probes.tables import figures
 from probes.tables.charts import PAPER
 
@@ -42,8 +42,8 @@ def expressions(spec: Any, key: str = "") -> Iterator[str]:
         yield spec
 
 
-def svg(chart: Any, look: Any = PAPER) -> str:
-    return figures.svg(chart, look)
+def svg(chart: Any, style: Any = PAPER) -> str:
+    return figures.svg(chart, style)
 
 
 def texts(drawn: str) -> list[str]:
@@ -79,7 +79,7 @@ def view_of(measurement: str, name: str, records: Any) -> tuple[Any, dict[str, s
     found = findings_of(given, records)
     view = next(each for each in given.charts if each.name == name)
     missing = view.missing(found)
-    return None if found.records.keys() <= missing.keys() else view.draw(found, PAPER), missing
+    return None if found.records.keys() <= missing.keys() else view.chart(found, PAPER), missing
 
 
 def curve(chart: Any, **where: Any) -> list[tuple[Any, ...]]:

@@ -98,7 +98,7 @@ class Writer:
 
 def short_schedule():
     """Probes that stop early, and stores of several shards."""
-    from probes.extraction import shards
+    from probes.extraction.reading import shards
     from probes.records.probe_spec import PROBES
 
     for family, spec in PROBES.items():
@@ -136,7 +136,7 @@ def warm_up(model):
     import probes.cli.run
     import probes.run.runner  # noqa: F401
     from probes.data.find import find_corpus
-    from probes.extraction.model_files import find_model
+    from probes.extraction.models.model_files import find_model
     from probes.run.inputs import LazyModel
     from probes.run.settings import validate
 

@@ -9,7 +9,7 @@ from probes.statistics.replicates import Spread
 
 
 def controls_in(found):
-    """Selectivity from the rows of a record or of `Found`.
+    """Selectivity from the rows of a record or of `Measured`.
 
     Returns:
         the control metric, types of train, the share of test types that are `seen`, draws of each
@@ -42,7 +42,7 @@ def controls_in(found):
 
 
 def code_in(found):
-    """Description lengths from the rows of a record or of `Found`.
+    """Description lengths from the rows of a record or of `Measured`.
 
     Returns:
         the name of the code, `starts` of its blocks, bits of the uniform code and of the one
@@ -84,7 +84,7 @@ def code_in(found):
 
 
 def variance_in(found):
-    """Training variance from the rows of a record, of `Found` or of a result.
+    """Training variance from the rows of a record, of `Measured` or of a result.
 
     Returns:
         the `rows`; spreads over `seeds` and over `both`, and `sampling_sd`; p-values by layer; and
@@ -120,7 +120,7 @@ def variance_in(found):
 
 
 def mixes_in(found):
-    """Localisation from the rows of a record, of `Found` or of a result.
+    """Localisation from the rows of a record, of `Measured` or of a result.
 
     Returns:
         the four numbers of the model as a whole, each a row; by mix its `weights`, its L2

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from probes.boards.leaderboard_csv import STATE
-from probes.measurements.frame import HEADERS, ROWS
+from probes.frames.frame import HEADERS, ROWS
 from probes.records.parameters import CACHE
 
 ROOT = Path(__file__).parents[2]

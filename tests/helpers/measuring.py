@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from probes.cli.main import main
-from probes.measurements.frame import load
+from probes.frames.frame import load
 
 
 def measured(model, corpus, out, *more, measurement="attention"):

@@ -8,7 +8,7 @@ import torch
 import transformers
 from tiny_models import FAMILIES, build
 
-from probes.extraction.inspection import accepted_arguments, base_model
+from probes.extraction.models.loaded_module import accepted_arguments, base_model
 
 
 class Places(NamedTuple):

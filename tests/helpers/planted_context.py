@@ -13,7 +13,7 @@ from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import Examples
 from probes.examples.scoring import Scorer
 from probes.measurements.context import TaskContext
-from probes.measurements.probing import Probing
+from probes.measurements.layer_fits import Probing
 from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.records.row import Row
 

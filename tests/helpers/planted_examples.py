@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 
 from probes.training.batches import Batches, batch_bounds
-from probes.training.features import Held
+from probes.training.features import InMemory
 
 N_LAYERS, N_FEATURES, N_CLASSES = 2, 12, 4
 
@@ -28,7 +28,7 @@ def one_cell(x, y, sentences=None, n_cells=1, *, per_sentence=1):
         sentences = torch.arange(len(y)) // per_sentence
     weights = torch.ones(n_cells, len(y))
     bounds = batch_bounds(sentences)
-    return Batches(Held(x), y.expand(n_cells, -1), weights, sentences, bounds)
+    return Batches(InMemory(x), y.expand(n_cells, -1), weights, sentences, bounds)
 
 
 def with_cells(data, n_cells):

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from probes.extraction.attention_maps import AttentionCollector
-from probes.extraction.collectors import Collector, WordVectors
-from probes.extraction.encoder import Encoder
-from probes.extraction.encoding import Reading, word_vectors
-from probes.extraction.padding import _BATCH_TOKENS
-from probes.extraction.shards import Shard, whole
-from probes.extraction.views import Text, View
-from probes.extraction.windows import Pooling
+from probes.extraction.reading.attention_maps import AttentionCollector
+from probes.extraction.reading.collectors import Collector, WordVectors
+from probes.extraction.reading.encoder import Encoder
+from probes.extraction.reading.encoding import StoreRequest, word_vectors
+from probes.extraction.reading.padding import _BATCH_TOKENS
+from probes.extraction.reading.shards import Shard, whole
+from probes.extraction.reading.views import Text, View
+from probes.extraction.reading.windows import Pooling
 
 WORDS = ("light", "she", "counts", "the", "boats", "lightkeepers")
 
@@ -38,7 +38,7 @@ def random_view(n: int, seed: int = 0) -> View:
 
 def reading_of(
     cache: Path, encoder: Encoder, view: View, layers: Sequence[int] | None = None
-) -> Reading:
+) -> StoreRequest:
     """The reading of word vectors, by default of all layers."""
     every = range(encoder.info.n_layers + 1)
     return word_vectors(cache, encoder.info, "float32", view, every if layers is None else layers)
@@ -94,11 +94,11 @@ def files_below(folder: Path) -> dict[str, bytes]:
 
 def small_shards(monkeypatch: Any, n_tokens: int, n_batches: int = 1) -> None:
     """Let batches be of so many tokens, and shards of so many batches: a tiny corpus has several."""
-    monkeypatch.setattr("probes.extraction.shards._MOST_BATCHES", n_batches)
+    monkeypatch.setattr("probes.extraction.reading.shards._MOST_BATCHES", n_batches)
     monkeypatch.setitem(_BATCH_TOKENS, "cpu", n_tokens)
 
 
-def shards_of_store(reading: Reading) -> list[Shard]:
+def shards_of_store(reading: StoreRequest) -> list[Shard]:
     """The shards of a store that has been begun."""
     store = reading.stored()
     assert store is not None

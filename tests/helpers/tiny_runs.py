@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import pytest
 
 import probes
-from probes.measurements.resampled import resampled
+from probes.probing.resampled_scores import resampled_scores
 from probes.records.probe_spec import PROBES
 
 
@@ -73,5 +73,5 @@ def assert_close(ours, theirs):
 
 
 def of_all_layers(result, path):
-    """Replicates of all layers, from `probes.measurements.resampled.resampled`."""
-    return resampled(result, path, list(result.extent))
+    """Replicates of all layers, from `probes.probing.resampled_scores.resampled_scores`."""
+    return resampled_scores(result, path, list(result.extent))

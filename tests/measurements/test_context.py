@@ -8,10 +8,10 @@ import torch
 from tiny_readings import reading_of, small_shards
 
 from probes.data.sentence import Corpus, Sentence
-from probes.extraction.encoding import vectors_of
-from probes.extraction.loading import load_encoder
-from probes.extraction.model_files import find_model
-from probes.extraction.views import plain_view, view_over
+from probes.extraction.models.loading import load_encoder
+from probes.extraction.models.model_files import find_model
+from probes.extraction.reading.encoding import vectors_of
+from probes.extraction.reading.views import plain_view, view_over
 from probes.measurements.context import ModelContext
 from probes.measurements.measurement import Request, ScoresBehind, get_measurement
 from probes.records.probe_spec import PROBES

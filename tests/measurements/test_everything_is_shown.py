@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from drawn import data_of
 
-from probes.measurements.frame import load
-from probes.measurements.joined_results import find_results
+from probes.frames.frame import load
+from probes.frames.joined_results import find_results
+from probes.frames.measurement_tables import findings_of, measurement_tables
 from probes.measurements.measurement import get_measurement, measurements
-from probes.measurements.shown import findings_of, tables_of
 from probes.records.result import SCORES
 from probes.records.row import Rows
 from probes.tables.charts import PAPER
@@ -68,13 +68,13 @@ def kind(row):
 
 
 def tables(its, record):
-    return [table.texts for table in tables_of(its, [record])]
+    return [table.texts for table in measurement_tables(its, [record])]
 
 
 def charts(its, record):
     found = findings_of(its, {"m": record})
     drawn = [view for view in its.charts if not view.missing(found)]
-    return [[*map(str, data_of(view.draw(found, PAPER)))] for view in drawn]
+    return [[*map(str, data_of(view.chart(found, PAPER)))] for view in drawn]
 
 
 def changed(record, which):

@@ -14,12 +14,12 @@ import probes
 from probes.__main__ import main
 from probes.data.find import find_corpus
 from probes.examples.examples import collect_examples
-from probes.extraction.encoder import Encoder
-from probes.extraction.encoding import vectors_of, word_vectors
-from probes.extraction.loading import load_model
-from probes.measurements.joined_results import find_results
+from probes.extraction.models.loading import load_model
+from probes.extraction.reading.encoder import Encoder
+from probes.extraction.reading.encoding import vectors_of, word_vectors
+from probes.frames.joined_results import find_results
 from probes.measurements.measurement import get_measurement
-from probes.measurements.scores import gold_of
+from probes.probing.scores import gold_of
 from probes.records.probe_spec import PROBES
 from probes.records.record_files import read_arrays
 from probes.records.row import Rows

@@ -10,11 +10,11 @@ from results_by_hand import changed
 from tiny_runs import of_all_layers
 
 from probes import load_results
-from probes.boards.groups import group
-from probes.boards.rankings import make_rankings, named
+from probes.boards.rankings import make_rankings, named_candidates
+from probes.boards.shown_together import group
 from probes.common.errors import UserError
-from probes.measurements.frame import load
-from probes.measurements.joined_results import find_results, joined, marked
+from probes.frames.frame import load
+from probes.frames.joined_results import find_results, marked, results_with_evidence
 from probes.measurements.plugin_keys import REGISTRIES, is_current
 from probes.measurements.plugins import load_file
 from probes.records.header import PlugIn
@@ -50,12 +50,12 @@ def test_results_of_two_sources_never_share_a_column(write, run_with):
     path = write(TASK)
     run_with(path, tasks=("mine", "pos"))
     (newer,) = run_with(write(TASK + "# changed\n"), tasks=("mine",))
-    found = joined(marked(load(path.parent / "results")))
+    found = results_with_evidence(marked(load(path.parent / "results")))
     assert len(found) == 3
     (table,) = (path.parent / "results").rglob("layers.csv")
     columns = [name for name in pd.read_csv(table).columns if not name.endswith(("low", "high"))]
     assert sorted(columns) == ["layer", "mine (linear)", "pos (linear)"]
-    (ranking,) = make_rankings(named(found))
+    (ranking,) = make_rankings(named_candidates(found))
     (ranked,) = ranking.tasks["mine"]
     assert ranked.result.key == newer.key
     ((apart, why),) = ranking.apart

@@ -11,8 +11,8 @@ from tiny_runs import files_of
 from probes.__main__ import main as sub_command
 from probes.cli.main import build_parser, main
 from probes.common.errors import UserError
-from probes.measurements.frame import load
-from probes.measurements.joined_results import find_results
+from probes.frames.frame import load
+from probes.frames.joined_results import find_results
 from probes.measurements.measurement import (
     measurements,
 )

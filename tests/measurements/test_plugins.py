@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from probes.cli.check_task import check_task
-from probes.cli.commands.check import _print
+from probes.cli.commands.check import _print_report
 from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.data.sentence import Corpus, Sentence
@@ -22,7 +22,7 @@ from probes.run.settings import validate
 from probes.statistics.metrics import metrics
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Example, Excluded, Task
-from probes.training.families import families
+from probes.training.families import probe_families
 
 pytestmark = pytest.mark.usefixtures("plug_ins")
 
@@ -151,10 +151,10 @@ def test_a_probe_family_is_added_and_taken_back(write):
     path = write(FAMILY.format(update={"family": "mine"}))
     config = validate({"include": (path,), "probes": ("mine", "linear")})
     assert config.probes == ("mine", "linear")
-    assert families.origin("mine").name == str(path)
+    assert probe_families.origin("mine").name == str(path)
     write(MINE)
     load_file(path)
-    assert "mine" not in families
+    assert "mine" not in probe_families
     assert "mine" not in PROBES
     with pytest.raises(UserError, match="--probes mine: no such probe family"):
         validate({"probes": ("mine",)})
@@ -260,7 +260,7 @@ def outcome(rule, shape="word", kind="classification", metric="accuracy"):
     except UserError as error:
         said = str(error)
     else:
-        _print(report, Console(file=io.StringIO(), width=80))
+        _print_report(report, Console(file=io.StringIO(), width=80))
         return ""
     assert "\n" not in said
     return said

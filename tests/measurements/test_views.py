@@ -5,12 +5,12 @@ from corpus_records import corpus_record
 from drawn import column, data_of
 from results_by_hand import changed, make_result
 
+from probes.frames.long_frame import RecordsByModel, labelled_frame, long_frame
+from probes.frames.measurement_tables import findings_of
 from probes.measurements.chart_views import Cells, Lines
-from probes.measurements.long_frame import Findings, labelled_frame, long_frame
 from probes.measurements.measurement import get_measurement
 from probes.measurements.pivots import Pivot, Section
-from probes.measurements.row_filters import BestOnDev, PlacesOf, chosen
-from probes.measurements.shown import findings_of
+from probes.measurements.row_filters import BestOnDev, PlacesOf, rows_where
 from probes.measurements.table_cells import interval_note
 from probes.records.row import Row, Rows
 from probes.tables.charts import PAPER
@@ -187,7 +187,7 @@ def test_rows_are_chosen_by_other_rows_of_the_same_record():
         Row("uuas_p_best", None, 2, axes={"rank": 2}),
     ]
     frame = labelled_frame({"a": record(TRAINED), "b": record(other)})
-    best = chosen(frame, ["uuas"], {**TESTED, "layer": BestOnDev("uuas", TESTED)})
+    best = rows_where(frame, ["uuas"], {**TESTED, "layer": BestOnDev("uuas", TESTED)})
     assert best[["model", "layer", "rank", "value"]].values.tolist() == [
         ["a", 1, 4, 0.65],  # the first of equal ones
         ["b", 2, 2, 0.625],
@@ -256,14 +256,16 @@ RANKS = Lines(
     ],
 )  # fmt: skip
 def test_lines_have_the_numbers_that_they_choose(view, given, drawn):
-    chart = view.draw(Findings({model: record(rows) for model, rows in given.items()}), PAPER)
+    chart = view.chart(
+        RecordsByModel({model: record(rows) for model, rows in given.items()}), PAPER
+    )
     rows = [row for row in data_of(chart) if row["value"] is not None]
     columns = ("panel", "model", "line", "x", "value")
     assert [tuple(row[x] for x in columns) for row in rows] == drawn
 
 
 def test_levels_are_shown_in_percent_as_the_curves_are():
-    chart = RANKS.draw(Findings({"A": record(TRAINED)}), PAPER)
+    chart = RANKS.chart(RecordsByModel({"A": record(TRAINED)}), PAPER)
     assert set(column(chart, "line")) - {""} == {"layer 0", "layer 1", "layer 2"}
     assert (column(chart, "name"), column(chart, "level")) == (["neighbours"], [12.5])
 
@@ -279,7 +281,9 @@ def test_a_level_is_in_the_panels_of_its_place_alone():
     ]
     view = Lines("apart", "norm", x="pruned", apart="predicts", where={"of": "all"})
     for models in ("A", "AB"):
-        drawn = data_of(view.draw(Findings({model: record(rows) for model in models}), PAPER))
+        drawn = data_of(
+            view.chart(RecordsByModel({model: record(rows) for model in models}), PAPER)
+        )
         levels = [(x["panel"], x["name"], x["level"]) for x in drawn if x["level"] is not None]
         assert levels == [("srl", "chance", 3.0)]
 
@@ -290,7 +294,7 @@ def test_cells_have_a_panel_for_each_model_and_place():
         for value, base in ((0.5, "x"), (0.25, "y"))
     ]
     view = Cells("pairs", "cka", across="base_layer", apart="base")
-    cells = data_of(view.draw(Findings({"a": record(rows)}), PAPER))
+    cells = data_of(view.chart(RecordsByModel({"a": record(rows)}), PAPER))
     names = ("panel", "row", "column", "value", "text")
     assert [tuple(x[name] for name in names) for x in cells] == [
         ("a · x", "1", "2", 0.5, ".50"),
@@ -299,7 +303,7 @@ def test_cells_have_a_panel_for_each_model_and_place():
 
 
 def test_models_without_numbers_are_missing_with_the_reason():
-    found = Findings(
+    found = RecordsByModel(
         {"A": record(TREES), "B": record(ROWS[5:]), "C": record(TREES[2:])}, {}, {"D": "no labels"}
     )
     for view in (Lines("t", "root_accuracy"), Cells("t", "root_accuracy", across="rank")):

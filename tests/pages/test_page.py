@@ -15,11 +15,11 @@ from results_by_hand import changed, make_full_result, make_result
 from probes.__main__ import main
 from probes.boards.breakdown_tables import evidence_tables
 from probes.boards.claims.claim_reports import claims_table, make_reports
-from probes.boards.groups import group, of_corpora
 from probes.boards.layer_tables import score_tables
+from probes.boards.shown_together import group, of_corpora
+from probes.frames.measurement_tables import measurement_tables
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugins import load_file
-from probes.measurements.shown import tables_of
 from probes.pages.page import page
 from probes.pages.page_charts import script
 from probes.records.row import Row
@@ -113,7 +113,9 @@ def test_every_table_of_the_terminal_is_on_the_page():
         tables += score_tables(floored)
         tables += [x for each in evidence_tables([*results.values()]).values() for x in each]
     tables += [
-        x for record in others.values() for x in tables_of(get_measurement("geometry"), [record])
+        x
+        for record in others.values()
+        for x in measurement_tables(get_measurement("geometry"), [record])
     ]
     assert len(tables) > 15
     for table in tables:

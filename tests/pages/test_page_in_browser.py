@@ -20,7 +20,7 @@ SCORES = "pos (accuracy), n = 9"
 @pytest.fixture(scope="module", autouse=True)
 def all_current():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("probes.boards.groups.is_current", lambda _: True)
+        patch.setattr("probes.boards.shown_together.is_current", lambda _: True)
         yield
 
 

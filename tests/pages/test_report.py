@@ -9,8 +9,8 @@ from drawn import png_size
 from results_by_hand import changed, make_full_result, make_result
 
 from probes.__main__ import main
-from probes.boards.groups import group
-from probes.extraction.model_names import pretrained_name
+from probes.boards.shown_together import group
+from probes.extraction.models.model_names import pretrained_name
 from probes.pages.layers_md import write_tables
 
 pytestmark = pytest.mark.integration
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 @pytest.fixture(autouse=True)
 def all_current(monkeypatch):
     monkeypatch.setattr(
-        "probes.boards.groups.is_current", lambda result: result.suite_version == "0"
+        "probes.boards.shown_together.is_current", lambda result: result.suite_version == "0"
     )
 
 

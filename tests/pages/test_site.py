@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from probes.boards.submissions import Submission
-from probes.measurements.joined_results import find_results
+from probes.frames.joined_results import find_results
 from probes.pages.board_site import write_site
 
 pytestmark = pytest.mark.integration

@@ -14,8 +14,8 @@ from plugged_in import change_measurement
 from results_by_hand import changed, make_result, variance_rows, with_seeds
 
 from probes.common.errors import UserError
-from probes.measurements.frame import load
-from probes.measurements.joined_results import find_results, joined, read_result
+from probes.frames.frame import load
+from probes.frames.joined_results import find_results, read_result, results_with_evidence
 from probes.measurements.measurement import Request, get_measurement
 from probes.records.probe_spec import PROBES
 from probes.records.record import Inputs, record_key, record_name
@@ -140,7 +140,8 @@ def test_of_several_records_of_evidence_the_present_latest_and_most_complete_cou
         records = frame.only(~frame.headers["older"]).records()
         orders = records, dict(reversed(records.items()))
         found = [
-            joined(order)[path].row("training_variance", "training_sd").value for order in orders
+            results_with_evidence(order)[path].row("training_variance", "training_sd").value
+            for order in orders
         ]
         assert found[0] == found[1]
         return found[0]
@@ -196,14 +197,14 @@ def test_duplicates_within_a_folder_and_between_folders(tmp_path, capsys):
     result = read_result(fuller)
     write_record(fuller, with_seeds(result, 2), {})
     # The folder named first; within one folder the most complete.
-    assert list(joined(load(mine, theirs).records())) == [path]
-    assert list(joined(load(theirs, mine).records())) == [fuller]
-    assert list(joined(load(tmp_path).records())) == [fuller]
+    assert list(results_with_evidence(load(mine, theirs).records())) == [path]
+    assert list(results_with_evidence(load(theirs, mine).records())) == [fuller]
+    assert list(results_with_evidence(load(tmp_path).records())) == [fuller]
     assert capsys.readouterr().err.count("left out 1 duplicate result") == 3
     # Evidence is as unique as scores.
     found = load(mine, theirs).records()
     assert len(found) == 2
-    assert all(r.found("training_variance") for r in joined(found).values())
+    assert all(r.found("training_variance") for r in results_with_evidence(found).values())
 
 
 def test_results_of_another_schema_are_counted_once_for_each_folder(tmp_path, capsys):

@@ -7,7 +7,7 @@ from tiny_runs import of_all_layers
 
 from probes.__main__ import main
 from probes.common.errors import UserError
-from probes.measurements.joined_results import find_results, read_result
+from probes.frames.joined_results import find_results, read_result
 from probes.records.record_files import read_arrays
 from probes.statistics.bootstrap import resample
 

@@ -11,8 +11,8 @@ from transformers import AutoModel, AutoTokenizer
 from probes import run_probes
 from probes.cli.main import main
 from probes.common.errors import UserError
-from probes.extraction.model_files import stored_layers
-from probes.extraction.model_folders import read_json
+from probes.extraction.models.model_files import stored_layers
+from probes.extraction.models.model_folders import read_json
 from probes.run.inputs import find_models
 from probes.run.jobs import layers_of
 from probes.run.settings import validate

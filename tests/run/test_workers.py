@@ -19,7 +19,7 @@ from transformers import AutoModel, AutoTokenizer
 import probes
 from probes.cli.main import main
 from probes.common.errors import UserError
-from probes.measurements.frame import load
+from probes.frames.frame import load
 from probes.measurements.plugin_keys import is_current
 from probes.measurements.plugins import load_file
 from probes.run.config import RunConfig
@@ -100,7 +100,7 @@ def words(sentence):
 def dying(sentence):
     "Ends its process if that is a helper; the first process waits until one has ended."
     place = Path(__file__).with_suffix(".died")
-    if "probes.run.helper" in sys.orig_argv:
+    if "probes.run.worker_main" in sys.orig_argv:
         place.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     while not place.exists():
@@ -252,7 +252,7 @@ def words(context):
 
 view = Pivot("beside the base", columns=("base_layer",))
 
-@measurement("cosine", of="pair", after="words", views=(view,))
+@measurement("cosine", of="pair", after="words", shows=(view,))
 def cosine(context):
     "Mean cosine of the same word in two models."
     for i in context.layers:

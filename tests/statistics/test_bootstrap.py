@@ -28,13 +28,13 @@ from probes.examples.scoring import Scorer, count_examples
 from probes.statistics.bootstrap import (
     MOST,
     RESAMPLES,
-    blocks,
     cluster_sums,
     draws_of,
     influence,
     interval,
     replicates,
     resample,
+    resample_blocks,
 )
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
@@ -460,10 +460,10 @@ def test_a_p_value_on_the_bound_is_called_borderline_by_most_seeds():
 
 
 def test_the_first_block_is_that_of_intervals_and_all_are_bootstrap_resamples():
-    found = list(blocks(50))
+    found = list(resample_blocks(50))
     assert len(found) == MOST
     assert found[0] is resample(50)
-    for one, again in zip(found, blocks(50), strict=True):
+    for one, again in zip(found, resample_blocks(50), strict=True):
         assert (one == again).all()
         assert (one.sum(1) == 50).all()
         # Binomial counts: mean 1, variance 1 − 1/50; those of two clusters have covariance −1/50.

@@ -17,10 +17,15 @@ from stratified_kappa import stratified_kappa
 from probes.statistics.bootstrap import interval, resample
 from probes.statistics.gold import Gold, chunk_spans
 from probes.statistics.metrics import metrics, shown, shown_sd
+from probes.statistics.of_families.two_answers import (
+    TwoAnswers,
+    fitted_threshold,
+    found,
+    p_values_of_answers,
+)
 from probes.statistics.partition import partition
 from probes.statistics.rank_correlation import nspr_sentences, spearman
-from probes.statistics.ranking_metrics import RANKING, curves, ranking_scores
-from probes.statistics.two_answers import TwoAnswers, fitted_threshold, found, p_values
+from probes.statistics.ranking_metrics import RANKING, ranking_scores, rate_curves
 
 
 def gold(labels, sentence=None, classes=(), punctuation=None, unseen=()):
@@ -242,7 +247,7 @@ def drawn(seed, n=90, ties=False):
 def test_values_and_weights_are_those_of_scikit_learn(seed, ties):
     positive, margins = drawn(seed, ties=ties)
     counts = np.stack([np.ones(90), np.random.default_rng(9).integers(0, 4, 90)]).astype(int)
-    found = curves(margins, positive, counts.astype(float))
+    found = rate_curves(margins, positive, counts.astype(float))
     for row, count in enumerate(counts):
         wanted = theirs(np.repeat(positive, count), np.repeat(margins, count))
         for name, metric in RANKING.items():
@@ -251,7 +256,7 @@ def test_values_and_weights_are_those_of_scikit_learn(seed, ties):
 
 def test_without_one_of_the_classes_nothing_is_defined():
     for positive in (np.zeros(4, bool), np.ones(4, bool)):
-        found = curves(np.arange(4.0), positive, np.ones((1, 4)))
+        found = rate_curves(np.arange(4.0), positive, np.ones((1, 4)))
         assert np.isnan([metric(*found)[0] for metric in RANKING.values()]).any()
         assert np.isnan(RANKING["auroc"](*found)[0])
 
@@ -273,7 +278,7 @@ def test_intervals_resample_groups():
     counts = resample(30)[:40][:, np.arange(90) // 3].astype(int)
     many = resample(30)[:, np.arange(90) // 3].astype(float)
     for name, (estimate, other) in found.items():
-        replicates = RANKING[name](*curves(margins, positive, many))
+        replicates = RANKING[name](*rate_curves(margins, positive, many))
         assert estimate.value == pytest.approx(theirs(positive, margins)[name])
         assert estimate.interval == pytest.approx(tuple(interval(replicates)))
         assert other.value < estimate.value
@@ -340,7 +345,7 @@ def test_differences_are_tested_where_enough_clusters_differ():
     its = TwoAnswers(one.astype(float), other.astype(float), positive, cluster, 60)
     alike = TwoAnswers(its.other.copy(), its.other, positive, cluster, 60)
     better = TwoAnswers(np.maximum(its.other, cluster % 2), its.other, positive, cluster, 60)
-    p = p_values([alike, better])
+    p = p_values_of_answers([alike, better])
     assert p[0] is None
     assert p[1] is not None
     assert p[1] < 0.01

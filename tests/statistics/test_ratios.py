@@ -5,15 +5,15 @@ import pytest
 from scipy.stats import binom, ttest_rel
 
 from probes.statistics.metrics import quantity
+from probes.statistics.of_families.ratios import (
+    RatioParts,
+    p_values_of_ratios,
+    ratio_difference,
+    ratio_estimate,
+    ratio_intervals,
+)
 from probes.statistics.partition import Partition, by_sentence
 from probes.statistics.quantities import SHARE
-from probes.statistics.ratios import (
-    RatioParts,
-    difference,
-    estimate,
-    intervals,
-    p_values,
-)
 from probes.statistics.significance import ALPHA
 
 PAIRS, CLUSTERS = 4, 25
@@ -58,8 +58,8 @@ def test_scores_are_ratios_of_sums():
 def test_intervals_with_noise_end_at_the_limits():
     found, partition = drawn(1), clusters()
     noise = 5 * np.random.default_rng(0).standard_normal((3, 2000))
-    assert (np.abs(intervals(found, partition, noise)) > 5).all()
-    assert intervals(found, partition, noise, SHARE).tolist() == [[0, 1]] * 3
+    assert (np.abs(ratio_intervals(found, partition, noise)) > 5).all()
+    assert ratio_intervals(found, partition, noise, SHARE).tolist() == [[0, 1]] * 3
     # An increase of loss has no limits, a drop of accuracy has.
     assert quantity("cloze_drop").bounds == (-1, 1)
 
@@ -67,8 +67,8 @@ def test_intervals_with_noise_end_at_the_limits():
 def test_intervals_are_quantiles_of_resampled_scores():
     found, partition = drawn(1, cells=300), clusters()  # more cells than are resampled at once
     expected = np.quantile(replicates(found, partition), [0.025, 0.975], axis=0).T
-    assert intervals(found, partition) == pytest.approx(expected, abs=1e-6)
-    one = estimate(found.of(270), partition)
+    assert ratio_intervals(found, partition) == pytest.approx(expected, abs=1e-6)
+    one = ratio_estimate(found.of(270), partition)
     assert one.value == pytest.approx(found.sums[:, 270].sum() / found.counts.sum())
     assert one.interval == pytest.approx(expected[270], abs=1e-6)
 
@@ -76,7 +76,7 @@ def test_intervals_are_quantiles_of_resampled_scores():
 def test_differences_are_resampled_together():
     one, other, partition = drawn(1, cells=1), drawn(2, cells=1), clusters()
     other = RatioParts(np.minimum(other.sums, one.counts[:, None]), one.counts)
-    found = difference(one, other, partition)
+    found = ratio_difference(one, other, partition)
     assert found.value == pytest.approx(one.scores[0] - other.scores[0])
     moved = replicates(one, partition)[:, 0] - replicates(other, partition)[:, 0]
     assert found.interval == pytest.approx(np.quantile(moved, [0.025, 0.975]), abs=1e-6)
@@ -85,11 +85,11 @@ def test_differences_are_resampled_together():
 def test_too_few_clusters_have_neither_intervals_nor_tests():
     found = drawn(1, cells=2)
     few = clusters(n_clusters=19)
-    assert np.isnan(intervals(found, few)).all()
-    assert estimate(found.of(0), few).interval is None
-    assert difference(found.of(0), found.of(1), few).interval is None
-    assert p_values([(found.of(0), found.of(1))], few) == [None]
-    assert difference(found.of(0), found.of(1), few).value == pytest.approx(
+    assert np.isnan(ratio_intervals(found, few)).all()
+    assert ratio_estimate(found.of(0), few).interval is None
+    assert ratio_difference(found.of(0), found.of(1), few).interval is None
+    assert p_values_of_ratios([(found.of(0), found.of(1))], few) == [None]
+    assert ratio_difference(found.of(0), found.of(1), few).value == pytest.approx(
         found.scores[0] - found.scores[1]
     )
 
@@ -97,15 +97,15 @@ def test_too_few_clusters_have_neither_intervals_nor_tests():
 def test_only_clusters_with_something_to_count_make_enough():
     counts = np.array([1.0] * 20 + [0.0] * 10)
     found = RatioParts(counts[:, None].astype(np.float32), counts)
-    assert not np.isnan(intervals(found, by_sentence(30))).any()
+    assert not np.isnan(ratio_intervals(found, by_sentence(30))).any()
     fewer = counts * (np.arange(30) > 0)
     found = RatioParts(fewer[:, None].astype(np.float32), fewer)
-    assert np.isnan(intervals(found, by_sentence(30))).all()
+    assert np.isnan(ratio_intervals(found, by_sentence(30))).all()
 
 
 def test_nothing_to_count_is_no_score():
     nothing = RatioParts(np.zeros((30, 1), np.float32), np.zeros(30))
-    found = estimate(nothing, by_sentence(30))
+    found = ratio_estimate(nothing, by_sentence(30))
     assert (found.value, found.interval) == (None, None)
     assert np.isnan(nothing.scores).all()
 
@@ -153,7 +153,7 @@ def test_p_values_are_those_of_step_down_max_t():
         lost = rng.binomial(found.sums.astype(int), 0.4 + 0.1 * seed).astype(np.float32)
         gained = rng.binomial((found.counts[:, None] - found.sums).astype(int), 0.3)
         pairs.append((found, RatioParts(found.sums - lost + gained, found.counts)))
-    found, expected = p_values(pairs, partition), max_t(pairs, partition)
+    found, expected = p_values_of_ratios(pairs, partition), max_t(pairs, partition)
     assert found == pytest.approx([expected[x] for x in range(PAIRS)], abs=1e-3)
     assert min(found) == pytest.approx(1 / 2001)
     assert len(set(found)) == 3
@@ -165,7 +165,7 @@ def test_equal_scores_are_not_told_apart():
     one, other = (RatioParts(x.sums, counts) for x in (one, other))
     swapped = RatioParts(one.sums[::-1].copy(), counts)
     assert swapped.scores == one.scores
-    same, equal, _ = p_values([(one, one), (one, swapped), (one, other)], by_sentence(60))
+    same, equal, _ = p_values_of_ratios([(one, one), (one, swapped), (one, other)], by_sentence(60))
     assert (same, equal) == (None, 1)
 
 
@@ -185,12 +185,12 @@ def discordant(counts, n=300, wins=0.5, seed=0):
 def test_pairs_that_differ_in_few_clusters_take_no_power_from_others():
     few, clear = discordant([6, 10, 14, 19]), discordant([40], wins=0.8)
     partition = by_sentence(300)
-    (alone,) = p_values(clear, partition)
+    (alone,) = p_values_of_ratios(clear, partition)
     one, other = clear[0]
     assert alone == pytest.approx(ttest_rel(one.sums, other.sums).pvalue[0], abs=0.006)
     # Tested with the others, its p-value would be .13.
-    assert p_values([*few, *clear], partition) == [None] * 4 + [alone]
-    assert p_values(discordant([20]), partition) != [None]
+    assert p_values_of_ratios([*few, *clear], partition) == [None] * 4 + [alone]
+    assert p_values_of_ratios(discordant([20]), partition) != [None]
 
 
 @pytest.mark.slow
@@ -200,7 +200,7 @@ def test_the_level_holds_for_pairs_that_differ_in_few_or_many_clusters():
     partition = by_sentence(300)
     told = 0
     for seed in range(n_corpora):
-        found = p_values(discordant(counts, seed=seed), partition)
+        found = p_values_of_ratios(discordant(counts, seed=seed), partition)
         assert [p is None for p in found] == [True, True, *[False] * 7]
         told += min(found[2:]) < ALPHA
     assert told <= binom.ppf(0.99, n_corpora, ALPHA)

@@ -9,12 +9,12 @@ from probes.statistics.metrics import metrics
 from probes.statistics.replicates import Replicates
 from probes.statistics.seeds import (
     difference_over_seeds,
-    interval_of,
+    interval_over_seeds,
     mean_over_seeds,
-    p_values,
+    p_values_over_seeds,
     variance_parts,
 )
-from probes.statistics.sums import sparse
+from probes.statistics.sums import sparse_matrix
 
 METRIC = metrics.get("accuracy")
 
@@ -25,7 +25,7 @@ def replicates(table):
         Replicates(
             np.array([row.mean()]),
             METRIC,
-            [sparse(np.stack([row, np.ones_like(row)], axis=1))],
+            [sparse_matrix(np.stack([row, np.ones_like(row)], axis=1))],
             [0],
             f"seed {i}",
         )
@@ -72,14 +72,14 @@ def test_intervals_cover_and_tests_keep_their_level(n_seeds):
     rng, covered, rejected = np.random.default_rng(7), 0, 0
     for number in range(200):
         table = drawn(rng, n_seeds, 1.0, 0.5, 0.3)
-        low, high = interval_of(mean_over_seeds(replicates(table), f"{number}"))
+        low, high = interval_over_seeds(mean_over_seeds(replicates(table), f"{number}"))
         covered += low <= 0 <= high
         # The same documents and seeds, and an own deviation of each seed that is equally likely.
         other = table + rng.normal(0, 0.5, (n_seeds, 1)) + rng.normal(0, 1, table.shape)
         found = difference_over_seeds(
             replicates(table), replicates(other), f"{number} apart", paired=True
         )
-        rejected += p_values([found])[0] < 0.05
+        rejected += p_values_over_seeds([found])[0] < 0.05
     assert 0.92 <= covered / 200 <= 0.99
     assert rejected / 200 <= 0.08
 
@@ -88,12 +88,12 @@ def test_intervals_of_two_seeds_end_where_the_metric_does():
     """Scores of .9 and .66: 12.7 standard errors of .12 reach far beyond 0 and 1."""
     low, high = np.array([0.9, 0.66])[:, None] + np.zeros((2, 60))
     seeds, others = (replicates(x) for x in ((low, high), (1 - low, 1 - high)))
-    assert interval_of(mean_over_seeds(seeds, "a")) == (0, 1)
+    assert interval_over_seeds(mean_over_seeds(seeds, "a")) == (0, 1)
     apart = difference_over_seeds(seeds, others, "a", paired=True)
-    assert interval_of(apart) == (-1, 1)
+    assert interval_over_seeds(apart) == (-1, 1)
     unbounded = [replace(x, metric=replace(METRIC, bounds=(-np.inf, np.inf))) for x in seeds]
     reach = 12.7 * 0.12  # Student's t with one degree of freedom
-    found = interval_of(mean_over_seeds(unbounded, "a"))
+    found = interval_over_seeds(mean_over_seeds(unbounded, "a"))
     assert found == pytest.approx((0.78 - reach, 0.78 + reach), abs=0.3)
 
 
@@ -105,8 +105,8 @@ def test_more_than_one_difference_is_corrected_for():
         for name, x in (("a", shift), ("b", shift[::-1]))
     ]
     assert found[0].scores == pytest.approx([1.2])
-    alone = p_values(found[:1])[0]
-    together = p_values(found)
+    alone = p_values_over_seeds(found[:1])[0]
+    together = p_values_over_seeds(found)
     # t = 1.2 / (.158 / √5) = 17 with 4 degrees of freedom: p = .00007, and at least 1 / 2001.
     assert 1 / 2001 <= alone <= together[0] < 0.003
-    assert p_values([]) == []
+    assert p_values_over_seeds([]) == []

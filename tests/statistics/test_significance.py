@@ -16,7 +16,7 @@ from probes.statistics.significance import (
     Errors,
     all_pairs,
     holm,
-    p_best,
+    least_p_of_better,
     rank_ranges,
     smallest_drop,
 )
@@ -302,9 +302,11 @@ def test_the_evidence_against_being_best_by_hand():
     scores = np.array([0.9, 0.7, 0.8, 0.7])
     p_values = np.array([0.03, 0.3, 0.2, 0.02, 0.5, 0.04])
     # 1 is below 0 (.03) and 2 (.02), 2 below 0 (.3), 3 below 0 (.2) and 2 (.04); 1 and 3 are equal.
-    assert p_best(scores, pairs, p_values).tolist() == [1.0, 0.02, 0.3, 0.04]
+    assert least_p_of_better(scores, pairs, p_values).tolist() == [1.0, 0.02, 0.3, 0.04]
     undefined = np.array([0.03, np.nan, 0.2, 0.02, 0.5, 0.04])
-    assert p_best(scores, pairs, undefined) == pytest.approx([1, 0.02, np.nan, 0.04], nan_ok=True)
+    assert least_p_of_better(scores, pairs, undefined) == pytest.approx(
+        [1, 0.02, np.nan, 0.04], nan_ok=True
+    )
 
 
 def test_the_leader_of_equal_models_is_not_split_off():

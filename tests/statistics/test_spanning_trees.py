@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from probes.data.sentence import ROOT
-from probes.statistics.spanning_trees import LEFT_OUT, arborescences, spanning_trees
+from probes.statistics.of_families.spanning_trees import LEFT_OUT, arborescences, spanning_trees
 
 
 def symmetric(m, n):

@@ -11,18 +11,18 @@ import vl_convert
 from drawn import column, data_of, expressions, png_pixels, svg, texts, width_of
 
 from probes.boards import score_charts
-from probes.boards.groups import corpus_groups, group, model_labels, of_corpora
-from probes.boards.score_charts import scored, scores_frame
+from probes.boards.score_charts import results_of_group, scores_frame
+from probes.boards.shown_together import corpus_groups, group, model_labels, of_corpora
 from probes.cli.chart_files import FIGURES
+from probes.frames.frame import load
+from probes.frames.joined_results import results_with_evidence
+from probes.frames.measurement_tables import findings_of
 from probes.measurements.chart_views import Cells, Lines, Maps
-from probes.measurements.frame import load
-from probes.measurements.joined_results import joined
 from probes.measurements.measurement import probe_measurements
 from probes.measurements.pivots import Pivot
-from probes.measurements.row_filters import chosen
-from probes.measurements.shown import findings_of
+from probes.measurements.row_filters import rows_where
 from probes.tables import charts
-from probes.tables.charts import INCH, PAGE, PAPER, Look
+from probes.tables.charts import INCH, PAGE, PAPER, Style
 from probes.tables.colours import COLOURS, css, distinct
 
 PUBLISHED = Path(__file__).parents[2] / "results" / "published"
@@ -40,7 +40,7 @@ def records():
 
 @pytest.fixture(scope="module")
 def scores(records):
-    (linear,) = (x for x in group(joined(records))[0] if x.probe == "linear")
+    (linear,) = (x for x in group(results_with_evidence(records))[0] if x.probe == "linear")
     return linear
 
 
@@ -48,11 +48,11 @@ def scores(records):
 def findings(records, scores):
     """The findings from which each view is made."""
     others = of_corpora(records)
-    groups, _ = corpus_groups(others, model_labels({**others, **joined(records)}))
+    groups, _ = corpus_groups(others, model_labels({**others, **results_with_evidence(records)}))
     found = [(x.measurement, findings_of(x.measurement, x.records, x.paths)) for x in groups]
     pos = next(unit for unit in scores.units if unit.name == "pos")
     found += [(x, findings_of(x, pos.results, {})) for x in probe_measurements()]
-    views = ((its, view, each) for its, each in found for view in its.views)
+    views = ((its, view, each) for its, each in found for view in its.shows)
     return [x for x in views if not isinstance(x[1], Pivot) and x[2].records]
 
 
@@ -63,10 +63,10 @@ def test_every_view_draws_all_its_numbers(findings):
         known = found.records.keys() - view.missing(found).keys()
         if not known:
             continue
-        chart = view.draw(found, PAGE)
+        chart = view.chart(found, PAGE)
         altair.Chart.from_dict(chart)  # checks it by the schema of Vega-Lite
         drawn.add(type(view).__name__)
-        text = svg(view.draw(found, PAPER))
+        text = svg(view.chart(found, PAPER))
         assert "<text" in text, view.name
         if isinstance(view, Maps):
             assert len(column(chart, "url")) == sum(
@@ -83,7 +83,7 @@ def test_every_view_draws_all_its_numbers(findings):
         where = view.where
         if len(found.records) > 1 and isinstance(view, Lines):
             where = {**where, **view.of_several}
-        rows = chosen(found.frame, metrics, where).dropna(subset=["value"])
+        rows = rows_where(found.frame, metrics, where).dropna(subset=["value"])
         if isinstance(view, Lines):
             at = rows[view.x]
             rows = rows[(at > 0) | at.isna()] if view.log else rows
@@ -121,7 +121,7 @@ def test_every_figure_of_scores_has_the_scores_of_the_records(scores):
 
 
 def test_a_frame_of_scores_says_what_tables_mark(scores):
-    frame = scores_frame(scored(scores))
+    frame = scores_frame(results_of_group(scores))
     assert len(frame) == sum(len(r.layers) for u in scores.units for r in u.results.values())
     one = frame[(frame["model"] == "all-MiniLM-L6-v2") & frame["task"].str.startswith("pos\n")]
     result = next(u for u in scores.units if u.name == "pos").floored["all-MiniLM-L6-v2"]
@@ -154,9 +154,9 @@ def test_random_twins_are_dotted_in_their_models_colour():
 
 
 def test_models_that_are_shown_together_keep_their_colours():
-    look = Look(models=("k", "m", "random:m", "n"))
+    style = Style(models=("k", "m", "random:m", "n"))
     colours = {"m": COLOURS[1], "random:m": COLOURS[1], "n": COLOURS[2]}
-    assert scale_of(charts.lines(CURVES, look), "color") == colours
+    assert scale_of(charts.lines(CURVES, style), "color") == colours
 
 
 def test_marks_are_shapes_and_a_single_number_has_a_bar():
@@ -221,14 +221,14 @@ def test_a_tree_has_gold_edges_above_and_found_ones_below():
 
 @pytest.mark.parametrize(("inches", "names"), [*itertools.product((3.3, 6.8, 12), (1, 3))])
 def test_the_whole_is_about_as_wide_as_the_look(inches, names):
-    look = Look(inches * INCH)
+    style = Style(inches * INCH)
     curves = pd.concat([CURVES.assign(panel=f"task {i}") for i in range(names)])
     cells = pd.concat([CELLS.assign(panel=f"model {i}") for i in range(names)])
     for chart in (
-        charts.lines(curves, look, y="accuracy, %"),
-        charts.heat_map(cells, look, down="layer", across="head", legend_title="share"),
+        charts.lines(curves, style, y="accuracy, %"),
+        charts.heat_map(cells, style, down="layer", across="head", legend_title="share"),
     ):
-        assert width_of(svg(chart, look)) == pytest.approx(inches * INCH, rel=0.1)
+        assert width_of(svg(chart, style)) == pytest.approx(inches * INCH, rel=0.1)
 
 
 HOSTILE = [
@@ -246,23 +246,23 @@ def test_what_users_have_named_is_no_expression_and_is_escaped(name):
     cells = CELLS.assign(panel=name, row=name, text=name)
     bars = CURVES.rename(columns={"line": "name"}).assign(name=name, model=name, kind=name)
     url = charts.picture(np.zeros((2, 2)))
-    for look in (PAPER, PAGE):
+    for style in (PAPER, PAGE):
         more = {"down": "layer", "across": "head", "title": name}
         for chart in (
-            charts.lines(curves, look, y=name, title=name),
-            charts.lines(pd.concat([curves, curves.assign(panel="b")]), look, by="line"),
-            charts.heat_map(cells, look, legend_title=name, **more),
-            charts.points(bars, look, across="layer", title=name, longest=3),
-            charts.pictures(cells.assign(kind=name, url=url), look, kinds={name: name}, **more),
+            charts.lines(curves, style, y=name, title=name),
+            charts.lines(pd.concat([curves, curves.assign(panel="b")]), style, by="line"),
+            charts.heat_map(cells, style, legend_title=name, **more),
+            charts.points(bars, style, across="layer", title=name, longest=3),
+            charts.pictures(cells.assign(kind=name, url=url), style, kinds={name: name}, **more),
             charts.arcs((name,), pd.DataFrame(
                 [(-1, 0, "gold", False)], columns=["first", "last", "kind", "below"]
-            ), look, title=name),
+            ), style, title=name),
         ):  # fmt: skip
-            spec = {**chart, "config": look.config}
+            spec = {**chart, "config": style.config}
             altair.Chart.from_dict(chart)
             compiled = vl_convert.vegalite_to_vega(spec)
             assert not [x for x in expressions(compiled) if "alert" in x]
-            drawn = svg(chart, look)
+            drawn = svg(chart, style)
             assert "<script" not in drawn
             assert "\x1b" not in drawn
 

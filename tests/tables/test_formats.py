@@ -24,7 +24,7 @@ from probes.pages.page_charts import packed
 from probes.records.row import Row
 from probes.tables.colours import shade
 from probes.tables.latex import latex
-from probes.tables.printing import TIE, data_rows, escaped, markdown, print_table, printer
+from probes.tables.printing import TIE, data_rows, escaped_markdown, markdown, print_table, printer
 from probes.tables.table import Cell, Table, TableRow
 
 TABLE = Table(
@@ -61,8 +61,8 @@ def test_markdown_marks_and_escapes():
 
 
 def test_only_what_markdown_would_interpret_is_escaped():
-    assert escaped("Hewitt & Liang [1, 2]") == "Hewitt & Liang [1, 2]"
-    assert escaped("&lt; &#60; [a](b) [a][b]") == r"&amp;lt; &amp;#60; [a\](b) [a\][b]"
+    assert escaped_markdown("Hewitt & Liang [1, 2]") == "Hewitt & Liang [1, 2]"
+    assert escaped_markdown("&lt; &#60; [a](b) [a][b]") == r"&amp;lt; &amp;#60; [a\](b) [a\][b]"
 
 
 def test_latex_marks_and_escapes():

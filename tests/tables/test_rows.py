@@ -13,10 +13,10 @@ from results_by_hand import changed
 
 from probes.__main__ import main
 from probes.boards.leaderboard_csv import other_measurements
-from probes.measurements.frame import frame_of
+from probes.frames.frame import frame_of
+from probes.frames.measurement_tables import measurement_tables
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugins import load_file
-from probes.measurements.shown import tables_of
 from probes.pages.layers_md import write_numbers
 from probes.records.row import Row, Rows
 from probes.tables.printing import TIE, Printer, csv_text, data_rows, json_text
@@ -204,10 +204,12 @@ def test_titles_of_measurements_say_the_limit_and_the_type():
     limited = changed(found, "corpus", limit=7, limited=True)
     limited = limited.model_copy(update={"dtype": "bfloat16"})
     its = get_measurement("geometry")
-    assert {table.title.split(" · geometry")[0] for table in tables_of(its, [found])} == {"m · c"}
-    assert {table.title.split(" · geometry")[0] for table in tables_of(its, [limited])} == {
-        "m (bfloat16) · c, limit 7"
+    assert {table.title.split(" · geometry")[0] for table in measurement_tables(its, [found])} == {
+        "m · c"
     }
+    assert {
+        table.title.split(" · geometry")[0] for table in measurement_tables(its, [limited])
+    } == {"m (bfloat16) · c, limit 7"}
 
 
 def test_without_rows_the_file_has_its_header(write, tmp_path):

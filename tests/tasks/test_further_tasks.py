@@ -10,8 +10,8 @@ from scipy.sparse.csgraph import shortest_path
 from probes.common.errors import UserError
 from probes.data.sentence import ROOT, Frame, Sentence
 from probes.examples.scoring import require_metrics
-from probes.tasks.builtin import STANDARD, expanded, group_of, tasks
-from probes.tasks.distance import pairs, path_up
+from probes.tasks.builtin import STANDARD, expanded, group_of_task, tasks
+from probes.tasks.distance import path_up, word_pairs
 from probes.tasks.task import task as task_decorator
 
 # She knows the man who sings
@@ -65,15 +65,15 @@ def test_distance_is_the_shortest_path_in_the_tree():
 
 def test_pairs_of_a_sentence_are_as_many_as_its_words_and_always_the_same():
     words = [f"w{i}" for i in range(2000)]
-    found = pairs(words)
-    assert found == pairs(tuple(words))
-    assert found != pairs(words[::-1])
+    found = word_pairs(words)
+    assert found == word_pairs(tuple(words))
+    assert found != word_pairs(words[::-1])
     # Of 2,000 draws among two million pairs hardly two are the same.
     assert 1990 <= len(found) <= 2000
     gaps = [j - i for i, j in found]
     assert sum(gaps) / len(gaps) == pytest.approx(2000 / 3, rel=0.05)  # as of two random places
-    assert pairs(["one"]) == []
-    assert pairs(["one", "two"]) == [(0, 1)]
+    assert word_pairs(["one"]) == []
+    assert word_pairs(["one", "two"]) == [(0, 1)]
 
 
 def test_chunk_labelling_spans_whole_chunks():
@@ -192,7 +192,7 @@ def test_groups_have_the_tasks_that_say_so_and_give_way_to_tasks_of_their_name()
     mine = replace(tasks.get("pos"), name="surface", group="discourse")
     found = expanded(["surface", "discourse"], {"surface": mine})
     assert found == ["surface", "coreference"]
-    groups = [group_of(name) for name in ("srl", "feats.Number", "lemma-script", "mine")]
+    groups = [group_of_task(name) for name in ("srl", "feats.Number", "lemma-script", "mine")]
     assert groups == ["semantics", "morphology", "morphology", "other"]
 
 

@@ -8,7 +8,7 @@ from probes.common.errors import UserError
 from probes.data.sentence import ROOT, Frame, Sentence
 from probes.tasks.builtin import tasks
 from probes.tasks.depth import depths
-from probes.tasks.srl import distance
+from probes.tasks.srl import distance_group
 from probes.tasks.task import Example, Excluded, task
 
 
@@ -257,7 +257,7 @@ def test_srl_pairs_predicate_and_argument_and_skips_v():
     ],
 )
 def test_distance_is_the_words_between(argument, groups):
-    assert distance((5, 6), argument) == groups
+    assert distance_group((5, 6), argument) == groups
 
 
 def test_a_sentence_without_the_annotation_gives_no_examples():

@@ -11,9 +11,9 @@ from sklearn.neighbors import NearestCentroid
 
 from probes import LayerProbe
 from probes.records.probe_spec import PROBES
-from probes.training.batches import resampled
-from probes.training.class_means import ranked
-from probes.training.fit import Draw, fit, predict
+from probes.training.batches import bootstrap_batches
+from probes.training.class_means import features_by_variance
+from probes.training.fit import FitSeed, fit, predict
 
 MEANS, SPARSE = PROBES["mean-difference"], PROBES["sparse"]
 
@@ -58,8 +58,8 @@ def test_a_sparse_probe_is_logistic_regression_on_the_features_that_differ_most(
         one_cell(torch.cat([each.features.values, noise], 2), each.labels[0], each.sentences)
         for each, noise in ((train, torch.randn(2, 1500, 12)), (dev, torch.randn(2, 400, 12)))
     )
-    fitted = fit(train, dev, N_CLASSES, SPARSE, [Draw(sample=sample)])
-    weights = resampled(train, [sample]).weights[0].double().numpy()
+    fitted = fit(train, dev, N_CLASSES, SPARSE, [FitSeed(sample=sample)])
+    weights = bootstrap_batches(train, [sample]).weights[0].double().numpy()
     x, y = train.features.values[1].double().numpy(), train.labels[0].numpy()
     chosen = best_features(x, y, weights)[:16]
     assert set(range(12)) <= set(chosen)  # those that the labels were made from
@@ -78,14 +78,14 @@ def test_features_of_each_label_set_are_ranked_by_itself():
     x = torch.tensor([[0.0, 0, 0], [0, 0, 1], [5, 1, 0], [5, 1, 1]])[None]
     data = one_cell(x, torch.tensor([0, 0, 1, 1]), n_cells=2)
     data = replace(data, labels=torch.tensor([[0, 0, 1, 1], [0, 1, 0, 1]]))
-    assert ranked(data, 2)[0].tolist() == [[0, 1, 2], [2, 0, 1]]
+    assert features_by_variance(data, 2)[0].tolist() == [[0, 1, 2], [2, 0, 1]]
 
 
 @pytest.mark.parametrize("spec", [MEANS, SPARSE], ids=["mean-difference", "sparse"])
 def test_a_class_that_a_sample_lacks_is_never_predicted(spec):
     train, dev = planted(600, 1), planted(200, 2)
     train = replace(train, weights=(train.labels != 2).float())
-    fitted = fit(train, dev, N_CLASSES, spec, [Draw()])
+    fitted = fit(train, dev, N_CLASSES, spec, [FitSeed()])
     assert 2 not in predict(fitted, dev.features, N_CLASSES, spec)
     assert fitted.dev_loss.isfinite().all()
 

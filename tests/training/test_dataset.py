@@ -13,7 +13,7 @@ from probes.examples.examples import collect_examples
 from probes.records.probe_spec import PROBES
 from probes.tasks.task import Example, Task
 from probes.training.dataset import ProbingData
-from probes.training.features import Held
+from probes.training.features import InMemory
 
 pytestmark = pytest.mark.usefixtures("plug_ins", "short_schedule")
 
@@ -90,7 +90,7 @@ def test_errors_are_in_the_unit_of_the_task(scale, origin):
 def test_training_samples_are_drawn_from_documents_where_there_are_enough(n_documents):
     data = probing_data(lambda n: n, documents=[f"d{i % n_documents}" for i in range(60)])
     sentences = data.sentences("train")
-    batches = data.batches("train", Held(torch.zeros(1, len(sentences), 2)))
+    batches = data.batches("train", InMemory(torch.zeros(1, len(sentences), 2)))
     assert sentences.tolist() != sorted(sentences.tolist())
     enough = n_documents == 25
     assert torch.equal(batches.clusters, sentences % 25 if enough else sentences)
@@ -104,7 +104,7 @@ def worded(metric="accuracy"):
 
 
 def held(data, split):
-    return Held(torch.zeros(1, len(data.examples.splits[split].examples), 2))
+    return InMemory(torch.zeros(1, len(data.examples.splits[split].examples), 2))
 
 
 def test_batches_have_the_real_labels_in_training_order():

@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 from probes.records.probe_spec import PROBES
 from probes.training.batches import bootstrap_weights
 from probes.training.families import FOR_CLASSES
-from probes.training.fit import Draw, fit, predict
+from probes.training.fit import FitSeed, fit, predict
 
 SPECS = {
     name: spec.model_copy(update={"epochs": 2, "min_steps": 60, "hidden": 8 * bool(spec.hidden)})
@@ -50,7 +50,7 @@ def test_cells_are_returned_in_the_order_given(data, family, n_outputs):
     if not n_outputs:
         train, dev = (planted(len(b.sentences), i, True) for i, b in enumerate(data))
     train, dev = (with_controls(part, i) for i, part in enumerate((train, dev)))
-    draws = [Draw(0, 0), Draw(1, 2), Draw(0, 0), Draw(1, 2)]
+    draws = [FitSeed(0, 0), FitSeed(1, 2), FitSeed(0, 0), FitSeed(1, 2)]
     plain = fit(train, dev, n_outputs, SPECS[family], draws)
     order = [1, 0, 3, 2]
     turned = [part.of_cells(order) for part in (train, dev)]
@@ -60,7 +60,7 @@ def test_cells_are_returned_in_the_order_given(data, family, n_outputs):
 
 
 def test_the_seed_of_a_convex_fit_changes_nothing_and_that_of_an_mlp_its_end(data):
-    draws = [Draw(0), Draw(7)]
+    draws = [FitSeed(0), FitSeed(7)]
     linear, mlp = (fit(*data, N_CLASSES, SPECS[name], draws) for name in ("linear", "mlp"))
     torch.testing.assert_close(linear.parameters[0][:, 0], linear.parameters[0][:, 1])
     assert not torch.allclose(mlp.parameters[0][:, 0], mlp.parameters[0][:, 1], atol=1e-2)
@@ -69,12 +69,12 @@ def test_the_seed_of_a_convex_fit_changes_nothing_and_that_of_an_mlp_its_end(dat
 @pytest.mark.parametrize("family", SPECS)
 def test_a_sample_is_a_fit_with_its_counts_as_weights(data, family):
     train, dev = data
-    drawn = fit(train, dev, N_CLASSES, SPECS[family], [Draw(3, 5)])
+    drawn = fit(train, dev, N_CLASSES, SPECS[family], [FitSeed(3, 5)])
     counts = bootstrap_weights(train.sentences, 5)[None]
-    weighted = fit(replace(train, weights=counts), dev, N_CLASSES, SPECS[family], [Draw(3)])
+    weighted = fit(replace(train, weights=counts), dev, N_CLASSES, SPECS[family], [FitSeed(3)])
     require_equal(drawn, weighted)
     assert not torch.allclose(
-        drawn.dev_loss, fit(*data, N_CLASSES, SPECS[family], [Draw(3)]).dev_loss
+        drawn.dev_loss, fit(*data, N_CLASSES, SPECS[family], [FitSeed(3)]).dev_loss
     )
 
 
@@ -85,11 +85,11 @@ def test_ridge_regression_takes_the_strength_of_the_first_cell_of_each_sample():
         replace(b, labels=torch.cat([b.labels, torch.randn(b.labels.shape, generator=noise)]))
         for b in (train, dev)
     )
-    draws = [Draw(0, 0), Draw(0, 0), Draw(1, 6)]
+    draws = [FitSeed(0, 0), FitSeed(0, 0), FitSeed(1, 6)]
     cells = [0, 1, 1]
     fitted = fit(*(b.of_cells(cells) for b in (train, dev)), 0, PROBES["linear"], draws)
     assert torch.equal(fitted.strength[:, 0], fitted.strength[:, 1])
-    for cell, draw, labels in ((0, Draw(), 0), (2, Draw(5, 6), 1)):
+    for cell, draw, labels in ((0, FitSeed(), 0), (2, FitSeed(5, 6), 1)):
         alone = fit(*(b.of_cells([labels]) for b in (train, dev)), 0, PROBES["linear"], [draw])
         require_equal(some_of(fitted, [cell]), alone)
     # Noise is best predicted by its mean, the label of layer 1 is not.
@@ -105,7 +105,7 @@ def controlled():
 def test_control_cells_share_the_strength_of_real_cells_and_do_not_change_them(controlled, family):
     spec = PROBES[family].model_copy(update={"min_steps": 300, "hidden": 16})
     train, dev = controlled
-    together = fit(train, dev, N_CLASSES, spec, 2 * [Draw(0, 0), Draw(1, 1)])
+    together = fit(train, dev, N_CLASSES, spec, 2 * [FitSeed(0, 0), FitSeed(1, 1)])
     assert together.dev_loss.shape == (N_LAYERS, 4)
     assert predict(together, dev.features, N_CLASSES, spec).shape == (N_LAYERS, 4, 500)
     assert torch.equal(together.strength[:, :2], together.strength[:, 2:])
@@ -113,7 +113,7 @@ def test_control_cells_share_the_strength_of_real_cells_and_do_not_change_them(c
         *(part.of_cells(slice(0, 2)) for part in controlled),
         N_CLASSES,
         spec,
-        [Draw(0, 0), Draw(1, 1)],
+        [FitSeed(0, 0), FitSeed(1, 1)],
     )
     torch.testing.assert_close(together.dev_loss[:, :2], real.dev_loss, rtol=1e-3, atol=0)
     assert (together.dev_loss[1, 2:] > together.dev_loss[1, :2] + 0.2).all()
@@ -124,7 +124,7 @@ def test_cells_that_lack_examples_are_fits_on_the_others():
     kept = torch.stack([torch.arange(900) % 3 != 0, torch.arange(900) < 500])
     subsets = replace(with_cells(train, 2), weights=kept.float())
     strengths = torch.tensor([0.02, 0.02], dtype=torch.float64)
-    fitted = fit(subsets, dev, 0, PROBES["linear"], [Draw(), Draw()], strengths)
+    fitted = fit(subsets, dev, 0, PROBES["linear"], [FitSeed(), FitSeed()], strengths)
     for cell in (0, 1):
         x, y = train.features.values[1][kept[cell]], train.labels[0][kept[cell]]
         model = Ridge(alpha=0.02 * len(y)).fit(x, y)
@@ -133,7 +133,7 @@ def test_cells_that_lack_examples_are_fits_on_the_others():
 
 def test_a_control_cell_is_ridge_regression_at_the_strength_of_the_real_cell():
     train, dev = (with_controls(planted(n, n, regression=True), n) for n in (900, 300))
-    fitted = fit(train, dev, 0, PROBES["linear"], 2 * [Draw(0, 0), Draw(3, 3)])
+    fitted = fit(train, dev, 0, PROBES["linear"], 2 * [FitSeed(0, 0), FitSeed(3, 3)])
     assert torch.equal(fitted.strength[:, :2], fitted.strength[:, 2:])
     counts = bootstrap_weights(train.sentences, 3)
     x = train.features.values[1]

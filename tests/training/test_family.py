@@ -12,13 +12,13 @@ from probes.records.probe_spec import PROBES
 from probes.statistics.partition import Partition
 from probes.training.batches import (
     batch_bounds,
+    bootstrap_batches,
     bootstrap_weights,
     rebatched,
-    resampled,
 )
-from probes.training.families import families
+from probes.training.families import probe_families
 from probes.training.family import MLP, Linear, shared_input
-from probes.training.fit import Draw, fit, predict
+from probes.training.fit import FitSeed, fit, predict
 from probes.training.losses import BinaryCrossEntropy, CrossEntropy, SquaredError
 
 
@@ -113,15 +113,15 @@ class Cosine(ProbeFamily):
 def registered():
     probe_family(SPEC)(Cosine)
     yield
-    del families._entries["cosine"], PROBES["cosine"]
+    del probe_families._entries["cosine"], PROBES["cosine"]
 
 
 @pytest.mark.usefixtures("registered")
 def test_a_family_without_a_gradient_of_its_own_is_trained():
     train, dev = planted(1500, 1), planted(400, 2)
-    fitted = fit(train, dev, N_CLASSES, SPEC, [Draw()])
+    fitted = fit(train, dev, N_CLASSES, SPEC, [FitSeed()])
     right = predict(fitted, dev.features, N_CLASSES, SPEC)[:, 0] == dev.labels
-    linear = fit(train, dev, N_CLASSES, PROBES["linear"], [Draw()])
+    linear = fit(train, dev, N_CLASSES, PROBES["linear"], [FitSeed()])
     reached = predict(linear, dev.features, N_CLASSES, PROBES["linear"])[:, 0] == dev.labels
     # Layer 1 predicts the labels, layer 0 does not.
     assert right[0].float().mean() < 0.45
@@ -183,11 +183,11 @@ def test_bootstrap_samples_keep_documents_whole():
     assert train.clusters.tolist() == of_example.tolist()
     drawn = torch.randint(25, (25,), generator=torch.Generator().manual_seed(3))
     expected = np.bincount(drawn, minlength=25)[of_example]
-    none, sample = resampled(train, [0, 3]).weights
+    none, sample = bootstrap_batches(train, [0, 3]).weights
     assert (none == 1).all()
     assert sample.tolist() == expected.tolist()
     # Sentences of their own, where the corpus names no documents.
-    alone = resampled(replace(train, partition=None), [3]).weights[0]
+    alone = bootstrap_batches(replace(train, partition=None), [3]).weights[0]
     per_document = [len(alone[of_example == document].unique()) for document in range(25)]
     assert min(per_document) > 1
 
@@ -196,6 +196,6 @@ def test_samples_of_documents_are_those_of_the_split_whatever_is_left_of_it():
     train = replace(planted(1000, 1), partition=Partition("documents", DOCUMENTS))
     part = train.part(slice(100, 600))
     assert part.clusters.tolist() == train.clusters[100:600].tolist()
-    sample = resampled(train, [3])
+    sample = bootstrap_batches(train, [3])
     lean = sample.drawn()
     assert lean.clusters.tolist() == train.clusters[sample.weights[0] > 0].tolist()

@@ -6,9 +6,9 @@ import torch
 from sklearn.preprocessing import StandardScaler
 
 from probes.common.errors import UserError
+from probes.training.cached_features import CachedOnce, Memory
 from probes.training.family import shared_input
-from probes.training.features import CACHED_ROWS, Chosen, Concatenated, Held, Part
-from probes.training.kept import Kept, Memory
+from probes.training.features import CACHED_ROWS, Concatenated, InMemory, Slice, Subset
 from probes.training.standardisation import (
     SpanRows,
     Streamed,
@@ -55,9 +55,9 @@ def words(first, last):
 
 
 def test_chosen_examples_equal_those_of_the_whole():
-    whole = Held(torch.randn(2, 30, 3))
+    whole = InMemory(torch.randn(2, 30, 3))
     index = torch.tensor([0, 1, 4, 9, 10, 11, 29])
-    chosen = Chosen(whole, index)
+    chosen = Subset(whole, index)
     assert chosen.shape == (2, 7, 3)
     for part in (slice(0, 2), slice(2, 7), slice(None)):
         assert torch.equal(chosen.block(part), whole.values[:, index[part]])
@@ -72,7 +72,7 @@ def correlated(n_layers, n, n_features):
 
 def test_principal_axes_are_orthonormal_and_make_features_uncorrelated():
     x = correlated(2, 500, 6)
-    rotated, axes = Held(x).in_principal_axes
+    rotated, axes = InMemory(x).in_principal_axes
     torch.testing.assert_close(axes @ axes.mT, torch.eye(6).expand(2, 6, 6))
     values = rotated.block(slice(None))
     torch.testing.assert_close(values, x @ axes)
@@ -84,7 +84,7 @@ def test_principal_axes_are_orthonormal_and_make_features_uncorrelated():
 
 def test_a_layers_axes_do_not_depend_on_the_layers_beside_it_unless_they_are_common():
     x = correlated(3, 500, 6)
-    together, alone = Held(x), Held(x[1:2])
+    together, alone = InMemory(x), InMemory(x[1:2])
     assert torch.equal(together.in_principal_axes.axes[1], alone.in_principal_axes.axes[0])
     assert together.in_common_axes.axes.shape == (1, 6, 6)
     total = sum(layer.T @ layer for layer in x)
@@ -94,7 +94,7 @@ def test_a_layers_axes_do_not_depend_on_the_layers_beside_it_unless_they_are_com
 
 
 def test_rotated_weights_have_the_same_outputs_for_rotated_features():
-    x, parameters = Held(correlated(2, 50, 6)), [torch.randn(2, 3, 4, 6), torch.randn(2, 3, 4)]
+    x, parameters = InMemory(correlated(2, 50, 6)), [torch.randn(2, 3, 4, 6), torch.randn(2, 3, 4)]
     for axes in (x.in_principal_axes, x.in_common_axes):
         expected = shared_input(x.values, *parameters)
         rotated = axes.rotated(parameters)
@@ -127,7 +127,7 @@ def test_a_constant_feature_becomes_zero_even_if_its_last_stored_bit_varies():
 
 def test_the_first_layer_is_concatenated_with_each_other():
     x = torch.arange(3 * 5 * 2.0).view(3, 5, 2)
-    joined = Concatenated(Held(x))
+    joined = Concatenated(InMemory(x))
     assert joined.shape == (2, 5, 4)
     block = joined.block(slice(1, 3))
     assert block[0].tolist() == [[2, 3, 12, 13], [4, 5, 14, 15]]
@@ -138,7 +138,7 @@ def test_principal_axes_of_two_layers_are_those_of_all_their_features_together()
     torch.manual_seed(0)
     x = torch.randn(2, 400, 3)
     x[1, :, 0] += 2 * x[0, :, 1]
-    features, axes = Concatenated(Held(x)).in_principal_axes
+    features, axes = Concatenated(InMemory(x)).in_principal_axes
     both = np.concatenate([x[0], x[1]], axis=1)
     values = features.block(slice(None)).numpy()[0]
     np.testing.assert_allclose(values, both @ axes[0].numpy(), atol=1e-5)
@@ -152,7 +152,7 @@ def test_the_vector_of_every_span_is_projected_alike_and_standardised_again():
     values = (values - values.mean(1, keepdim=True)) / values.std(1, keepdim=True)
     # The second span is the first one again.
     pair = torch.cat([values, values], 2)
-    found = projected({"train": Held(pair), "dev": Held(pair[:, :10])}, 5, spans=2)
+    found = projected({"train": InMemory(pair), "dev": InMemory(pair[:, :10])}, 5, spans=2)
     train = found["train"].block(slice(None))
     assert found["train"].shape == train.shape == (2, 3000, 10)
     torch.testing.assert_close(train[..., :5], train[..., 5:])
@@ -163,7 +163,7 @@ def test_the_vector_of_every_span_is_projected_alike_and_standardised_again():
 def test_distances_survive_a_projection():
     """Johnson and Lindenstrauss: within a factor near 1, if the width is large enough."""
     values = torch.randn(1, 400, 1000, generator=torch.Generator().manual_seed(2))
-    found = projected({"train": Held(values)}, 300, spans=1)["train"].block(slice(None))
+    found = projected({"train": InMemory(values)}, 300, spans=1)["train"].block(slice(None))
     before = torch.cdist(values[0, :50], values[0, 50:100]) / 1000**0.5
     after = torch.cdist(found[0, :50], found[0, 50:100]) / 300**0.5
     assert (after / before).mean() == pytest.approx(1, abs=0.02)
@@ -172,7 +172,7 @@ def test_distances_survive_a_projection():
 
 @pytest.fixture
 def whole():
-    return Held(torch.randn(3, 2100, 5, generator=torch.Generator().manual_seed(0)))
+    return InMemory(torch.randn(3, 2100, 5, generator=torch.Generator().manual_seed(0)))
 
 
 def require_the_same(kept, whole):
@@ -182,7 +182,7 @@ def require_the_same(kept, whole):
         assert torch.equal(kept.kept_block(part), exact)
         rows = torch.tensor([1, 2, 5])
         assert torch.equal(kept.kept_rows(part, rows), exact[:, rows])
-    inner = Part(kept, slice(50, 90)).kept_block(slice(3, 9))
+    inner = Slice(kept, slice(50, 90)).kept_block(slice(3, 9))
     assert torch.equal(inner, whole.values[:, 53:59])
 
 
@@ -192,13 +192,13 @@ def place(request, tmp_path):
 
 
 def test_features_are_the_same_wherever_they_are(whole, place, tmp_path):
-    kept = Kept(whole, place)
+    kept = CachedOnce(whole, place)
     require_the_same(kept, whole)
     assert not list(tmp_path.iterdir())  # the file has no name
 
 
 def test_rotated_features_are_kept_too(whole, place):
-    kept = Kept(whole, place)
+    kept = CachedOnce(whole, place)
     rotated, axes = kept.in_principal_axes
     torch.testing.assert_close(axes, whole.in_principal_axes.axes)
     expected = whole.values[:, 40:50] @ axes
@@ -210,14 +210,14 @@ def test_rotated_features_are_kept_too(whole, place):
 
 def test_a_folder_that_cannot_be_written_to_is_named(whole, tmp_path):
     with pytest.raises(UserError, match=f"{tmp_path / 'gone'}: cannot be written"):
-        Kept(whole, tmp_path / "gone").kept_block(slice(0, 5))
+        CachedOnce(whole, tmp_path / "gone").kept_block(slice(0, 5))
 
 
 def test_what_was_read_longest_ago_makes_room(whole):
     """Memory for two of three features of 3 × 2,100 × 5 numbers of four bytes."""
     size = 3 * 2100 * 5 * 4
     memory = Memory(2 * size + 1)
-    first, second, third = (Kept(whole, memory) for _ in range(3))
+    first, second, third = (CachedOnce(whole, memory) for _ in range(3))
     for features, n in ((first, 1), (second, 2), (first, 2), (third, 2), (second, 2)):
         require_the_same(features, whole)
         assert memory.n_bytes == size * n

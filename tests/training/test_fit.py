@@ -9,8 +9,8 @@ from planted_examples import N_CLASSES, N_FEATURES, N_LAYERS, one_cell, planted,
 from sklearn.linear_model import LogisticRegression
 
 from probes.records.probe_spec import PROBES
-from probes.training.features import Held
-from probes.training.fit import Draw, fit, predict
+from probes.training.features import InMemory
+from probes.training.fit import FitSeed, fit, predict
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def correlated(n, seed):
     data = planted(n, seed)
     mixing = torch.linspace(1, 4, N_FEATURES) * torch.ones(N_FEATURES, 1) / N_FEATURES
     x = data.features.values @ (mixing + torch.eye(N_FEATURES) * torch.linspace(0.1, 1, N_FEATURES))
-    return replace(data, features=Held(x))
+    return replace(data, features=InMemory(x))
 
 
 def scikit_learn(train, layer, c, weights=None):
@@ -47,7 +47,7 @@ def test_linear_probes_converge_to_scikit_learns_solution(n, balanced, make):
         count = torch.bincount(train.labels[0])
         of_class = n / (len(count) * count)
         train, dev = (replace(b, weights=of_class[b.labels].float()) for b in (train, dev))
-    fitted = fit(train, dev, N_CLASSES, spec, [Draw()])
+    fitted = fit(train, dev, N_CLASSES, spec, [FitSeed()])
     assert fitted.strength.flatten().tolist() == pytest.approx([30 / n] * N_LAYERS)
     given = predict(fitted, dev.features, N_CLASSES, spec)[:, 0]
     for layer in range(N_LAYERS):
@@ -64,13 +64,13 @@ def test_predictions_do_not_depend_on_the_layers_fitted_together(data, family):
     train, dev = data
     spec = PROBES[family].model_copy(update={"min_steps": 60, "hidden": 32})
     together = fit(
-        with_cells(train, 2), with_cells(dev, 2), N_CLASSES, spec, [Draw(0, 0), Draw(1, 1)]
+        with_cells(train, 2), with_cells(dev, 2), N_CLASSES, spec, [FitSeed(0, 0), FitSeed(1, 1)]
     )
-    top = [replace(b, features=Held(b.features.values[1:])) for b in (train, dev)]
-    alone = fit(*top, N_CLASSES, spec, [Draw()])
+    top = [replace(b, features=InMemory(b.features.values[1:])) for b in (train, dev)]
+    alone = fit(*top, N_CLASSES, spec, [FitSeed()])
     torch.testing.assert_close(together.dev_loss[1:, :1], alone.dev_loss, rtol=1e-3, atol=0)
     a = predict(together, dev.features, N_CLASSES, spec)[1, 0]
-    b = predict(alone, Held(dev.features.values[1:]), N_CLASSES, spec)[0, 0]
+    b = predict(alone, InMemory(dev.features.values[1:]), N_CLASSES, spec)[0, 0]
     assert (a != b).sum() <= 2
 
 
@@ -79,7 +79,7 @@ def test_constant_features_predict_the_majority():
     x = torch.zeros(1, n, 5)
     y = (torch.arange(n) % 3 == 0).long()
     data = one_cell(x, y)
-    fitted = fit(data, data, 2, PROBES["linear"], [Draw()])
-    assert predict(fitted, Held(x), 2, PROBES["linear"]).unique().tolist() == [0]
+    fitted = fit(data, data, 2, PROBES["linear"], [FitSeed()])
+    assert predict(fitted, InMemory(x), 2, PROBES["linear"]).unique().tolist() == [0]
     entropy = -(1 / 3 * np.log(1 / 3) + 2 / 3 * np.log(2 / 3))
     assert fitted.dev_loss.item() == pytest.approx(entropy, rel=1e-3)

@@ -8,8 +8,8 @@ import torch
 from probes.records.probe_spec import PROBES
 from probes.training.batches import Batches, batch_bounds
 from probes.training.families import family_of
-from probes.training.features import Held
-from probes.training.fit import Draw, fit
+from probes.training.features import InMemory
+from probes.training.fit import FitSeed, fit
 from probes.training.losses import log_loss
 from probes.training.memory_plan import Work, group_layers
 from probes.training.trainer import MinibatchFit, Trainer, run_fits
@@ -26,7 +26,7 @@ def make(n, seed, n_cells):
     labels = (x[0, :, :N_CLASSES] + noise).argmax(2)
     weights = torch.rand(n_cells, n, generator=generator) + 0.5
     sentences = torch.arange(n) // 5
-    return Batches(Held(x), labels, weights, sentences, batch_bounds(sentences, 64))
+    return Batches(InMemory(x), labels, weights, sentences, batch_bounds(sentences, 64))
 
 
 def fit_prefixes(prefixes, spec, strengths):
@@ -76,7 +76,7 @@ def test_prefixes_fitted_together_equal_those_fitted_alone(both, family, sets, a
 @pytest.mark.parametrize("n_sets", [1, 2])
 @pytest.mark.parametrize("n_outputs", [N_CLASSES, 0])
 def test_seeds_of_an_mlp_fitted_together_equal_those_fitted_alone(both, n_sets, n_outputs):
-    draws = n_sets * [Draw(seed, seed) for seed in (0, 1, 2, 5)]
+    draws = n_sets * [FitSeed(seed, seed) for seed in (0, 1, 2, 5)]
     train, dev = (make(n, n, len(draws)) for n in (1000, 300))
     if not n_outputs:
         train, dev = (replace(part, labels=part.labels.float()) for part in (train, dev))

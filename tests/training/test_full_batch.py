@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from probes.records.probe_spec import PROBES
 from probes.training.batches import EVALUATION, bootstrap_weights
 from probes.training.family import Linear
-from probes.training.features import Held
-from probes.training.fit import Draw, fit
+from probes.training.features import InMemory
+from probes.training.fit import FitSeed, fit
 from probes.training.full_batch import fit_full_batch
 from probes.training.losses import BinaryCrossEntropy, CrossEntropy
 
@@ -83,7 +83,7 @@ def test_cells_of_different_labels_weights_and_strengths_reach_their_optima(n_st
 
 def test_cells_fitted_together_are_those_fitted_alone():
     train, dev = different_cells(1500), different_cells(400)
-    draws = [Draw(), Draw(1, 2), Draw(2, 3)]
+    draws = [FitSeed(), FitSeed(1, 2), FitSeed(2, 3)]
     together = fit(train, dev, N_CLASSES, LINEAR, draws)
     assert together.dev_loss.shape == (N_LAYERS, 3)
     for cell, draw in enumerate(draws):
@@ -97,7 +97,7 @@ def test_cells_fitted_together_are_those_fitted_alone():
 @pytest.mark.parametrize("n", [60, 2000])
 def test_strength_is_scikit_learns_with_c_its_inverse(n, c):
     train, dev = planted(n, 1), planted(400, 2)
-    fitted = fit(train, dev, N_CLASSES, LONG.model_copy(update={"l2": (c,)}), [Draw()])
+    fitted = fit(train, dev, N_CLASSES, LONG.model_copy(update={"l2": (c,)}), [FitSeed()])
     assert fitted.strength.flatten().tolist() == pytest.approx([c / n] * N_LAYERS)
     for layer, x in enumerate(train.features.values):
         model = LogisticRegression(C=1 / c, tol=1e-10, max_iter=10_000)
@@ -112,10 +112,12 @@ def test_strength_is_scikit_learns_with_c_its_inverse(n, c):
 def test_other_axes_and_other_layers_beside_it_change_no_fit():
     train, dev = planted(700, 1), planted(400, 2)
     turn = torch.linalg.qr(torch.randn(N_FEATURES, N_FEATURES))[0]
-    turned = [replace(data, features=Held(data.features.values @ turn)) for data in (train, dev)]
-    top = [replace(data, features=Held(data.features.values[1:])) for data in (train, dev)]
+    turned = [
+        replace(data, features=InMemory(data.features.values @ turn)) for data in (train, dev)
+    ]
+    top = [replace(data, features=InMemory(data.features.values[1:])) for data in (train, dev)]
     plain, rotated, alone = (
-        fit(*data, N_CLASSES, LINEAR, [Draw()]) for data in ((train, dev), turned, top)
+        fit(*data, N_CLASSES, LINEAR, [FitSeed()]) for data in ((train, dev), turned, top)
     )
     torch.testing.assert_close(rotated.dev_loss, plain.dev_loss, rtol=1e-4, atol=0)
     torch.testing.assert_close(
@@ -129,7 +131,7 @@ def test_two_classes_are_scikit_learns_with_twice_the_inverse():
     train, dev = (
         replace(data, labels=data.labels % 2) for data in (planted(500, 1), planted(9, 2))
     )
-    fitted = fit(train, dev, 2, LONG, [Draw()])
+    fitted = fit(train, dev, 2, LONG, [FitSeed()])
     for layer, x in enumerate(train.features.values):
         model = LogisticRegression(C=2 / 30, tol=1e-10, max_iter=10_000)
         model.fit(x.double(), train.labels[0])

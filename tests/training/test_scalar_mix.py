@@ -12,8 +12,8 @@ from probes.records.probe_spec import PROBES
 from probes.training import scalar_mix as mixing
 from probes.training.batches import Batches, batch_bounds
 from probes.training.family import Linear
-from probes.training.features import Held
-from probes.training.fit import Draw, fit, predict
+from probes.training.features import InMemory
+from probes.training.fit import FitSeed, fit, predict
 from probes.training.losses import CrossEntropy, SquaredError
 from probes.training.scalar_mix import Mixed, even_logits, layer_overlap, learn_mixes, mix_scales
 
@@ -27,7 +27,7 @@ def make(n, seed):
     x = torch.randn(N_LAYERS, n, N_FEATURES)
     y = ((x[0] + 2 * x[2]) @ truth + torch.randn(n, N_CLASSES)).argmax(1)
     sentences = torch.arange(n) // 5
-    return Batches(Held(x), y[None], torch.ones(1, n), sentences, batch_bounds(sentences))
+    return Batches(InMemory(x), y[None], torch.ones(1, n), sentences, batch_bounds(sentences))
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +48,8 @@ def test_a_mix_is_the_weighted_sum_scaled_to_the_variance_of_its_layers():
     layers = torch.randn(3, 5000, 6)
     layers[1] = 0.8 * layers[0] + 0.6 * layers[1]
     weights = torch.tensor([[1.0, 0, 0], [0.3, 0.7, 0], [0.2, 0.5, 0.3]])
-    scales = mix_scales(weights, layer_overlap(Held(layers)))
-    found = Mixed(Held(layers), scales).block(slice(10, 4000))
+    scales = mix_scales(weights, layer_overlap(InMemory(layers)))
+    found = Mixed(InMemory(layers), scales).block(slice(10, 4000))
     assert torch.equal(found[0], layers[0, 10:4000])
     for row, made in zip(weights, found, strict=True):
         plain = sum(w * x[10:4000] for w, x in zip(row, layers, strict=True))
@@ -114,7 +114,7 @@ def test_scikit_learn_agrees_on_the_mixed_vectors(data, learnt):
     mixed = [
         Batches(Mixed(b.features, scales), b.labels, b.weights, b.sentences, b.bounds) for b in data
     ]
-    fitted = fit(mixed[0], mixed[1], N_CLASSES, PROBES["linear"], [Draw()])
+    fitted = fit(mixed[0], mixed[1], N_CLASSES, PROBES["linear"], [FitSeed()])
     ours = predict(fitted, mixed[2].features, N_CLASSES, PROBES["linear"])[:, 0]
     for k in range(3):
         x, _, x_test = (np.asarray(b.features.block(slice(None))[k]) for b in mixed)

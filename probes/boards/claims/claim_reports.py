@@ -18,10 +18,10 @@ from probes.boards.claims.rules import (
 )
 from probes.boards.claims.score_claims import all_claims
 from probes.boards.comparable import SAME_VECTORS, alike, twins_beside, twins_of
-from probes.boards.groups import of_corpora
+from probes.boards.shown_together import of_corpora
 from probes.common.errors import UserError
 from probes.common.terminal import progress
-from probes.measurements.joined_results import joined
+from probes.frames.joined_results import results_with_evidence
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import is_current
 from probes.records.record import Record, model_title
@@ -136,19 +136,19 @@ def verdicts_tables(reports: Sequence[Report], family: str) -> list[Table]:
 
 def _with_twin(group: Group, among: Sequence[Group], family: str) -> Report:
     """The report on a model, compared with its twin if there is one."""
-    report, (path, record) = _report(group), next(iter(group.items()))
+    report, (path, record) = _group_report(group), next(iter(group.items()))
     if record.model.random_seed is not None:
         return report
     twins = [among[i] for i in twins_of(record, dict(enumerate(map(_first, among))))]
     if not twins:
         beside = twins_beside(record, path)
         try:
-            twins = _grouped(joined(beside), family, of_corpora(beside))
+            twins = _grouped(results_with_evidence(beside), family, of_corpora(beside))
         except UserError as error:
             progress.say(f"left out the random twin: {error}")
     if not twins:
         return report
-    twin = _report(min(twins, key=lambda each: _first(each).model.random_seed or 0)).outcomes
+    twin = _group_report(min(twins, key=lambda each: _first(each).model.random_seed or 0)).outcomes
     outcomes = {name: beside_twin(x, twin[name]) for name, x in report.outcomes.items()}
     return replace(report, outcomes=outcomes)
 
@@ -186,7 +186,7 @@ def _grouped(
     return groups
 
 
-def _report(group: Group) -> Report:
+def _group_report(group: Group) -> Report:
     first, model, outcomes = _first(group), ModelRows(group.values()), {}
     for claim in all_claims():
         try:

@@ -13,7 +13,7 @@ from probes.boards.submissions import (
     require_follows,
     require_unchanged,
 )
-from probes.cli.arguments import place
+from probes.cli.arguments import path_argument
 from probes.cli.results import no_results
 from probes.common.errors import counted
 from probes.common.terminal import progress
@@ -26,15 +26,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "results",
         nargs="+",
-        type=place,
+        type=path_argument,
         metavar="RESULTS",
         help="folders of results",
     )
-    add("--site", type=place, metavar="DIR", help="write the site; without it, only check")
+    add("--site", type=path_argument, metavar="DIR", help="write the site; without it, only check")
     add(
         "--against",
         nargs="+",
-        type=place,
+        type=path_argument,
         default=[],
         metavar="RESULTS",
         help="results on the board: they are not checked again, and scores must not change",
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     given = read_submission(options.results)
     again = require_follows(given, board)
     require_unchanged(given, board)
-    _report(given, again)
+    _report_submission(given, again)
     if not given.results:
         raise no_results(options.results)
     if options.site:
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _report(given: Submission, again: Mapping[Path, Result]) -> None:
+def _report_submission(given: Submission, again: Mapping[Path, Result]) -> None:
     if n_known := len(given.results) - len(again):
         progress.say(f"on the board already: {counted(n_known, 'result')}")
     if again:

@@ -12,11 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from probes.cli.arguments import add_format, place
+from probes.cli.arguments import add_format, path_argument
 from probes.common.errors import UserError, counted, listed
 from probes.common.files import default_cache
 from probes.common.locks import SUFFIX, BusyError, locked, unused
-from probes.extraction.store import MANIFEST, STORE_FIELDS, read_manifest, read_shards, replacement
+from probes.extraction.reading.store import (
+    MANIFEST,
+    STORE_FIELDS,
+    read_manifest,
+    read_shards,
+    replacement,
+)
 from probes.records.parameters import FOLDER as PARAMETERS
 from probes.records.parameters import SUFFIX as OF_PARAMETERS
 from probes.records.parameters import read_about
@@ -59,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--cache-dir",
-        type=place,
+        type=path_argument,
         default=default_cache(),
         metavar="DIR",
         help="folder of the cache (PROBES_CACHE_DIR)",
@@ -101,15 +107,15 @@ def run(options: argparse.Namespace) -> int:
     if options.model is not None:
         stores, files = ([x for x in some if x.model == options.model] for some in (stores, files))
     if stores:
-        printer.show([_table(stores)])
+        printer.show([_stores_table(stores)])
         printer.say(f"{counted(len(stores), 'store')}, {_size(stores)} in {vectors}")
     else:
         absent = "" if vectors.exists() else ", which does not exist"
         printer.say(f"No vectors in {vectors}{absent}.")
     if files:
-        printer.say(f"{_files(files)} in {parameters}")
+        printer.say(f"{_parameter_files_line(files)} in {parameters}")
     if options.prune and (stores or files):
-        pruned = ([x for x in some if _chosen(x, options)] for some in (stores, files))
+        pruned = ([x for x in some if _is_to_be_pruned(x, options)] for some in (stores, files))
         try:
             _prune(*pruned, dry_run=options.dry_run)
         except OSError as error:
@@ -157,7 +163,7 @@ def _parameters(path: Path) -> Entry:
         return Entry(path, size, used, {}, BROKEN)
 
 
-def _chosen(entry: Entry, options: argparse.Namespace) -> bool:
+def _is_to_be_pruned(entry: Entry, options: argparse.Namespace) -> bool:
     if options.prune == BROKEN and entry.state == WHOLE:
         return False
     return options.older_than is None or time.time() - entry.used >= 86400 * options.older_than
@@ -180,24 +186,24 @@ def _prune(stores: Sequence[Entry], files: Sequence[Entry], *, dry_run: bool) ->
         if not dry_run:
             for entry in files:
                 entry.path.unlink(missing_ok=True)
-        printer.say(f"{verb} {_files(files)}")
+        printer.say(f"{verb} {_parameter_files_line(files)}")
     if not (stores or files):
         printer.say("nothing to delete")
 
 
-def _files(files: Sequence[Entry]) -> str:
+def _parameter_files_line(files: Sequence[Entry]) -> str:
     """Number and size of files of parameters, for messages."""
     broken = sum(entry.state == BROKEN for entry in files)
     found = f"{counted(len(files), 'file')} of fitted parameters, {_size(files)}"
     return f"{found}, {broken} of them broken" if broken else found
 
 
-def _table(entries: Sequence[Entry]) -> Table:
+def _stores_table(entries: Sequence[Entry]) -> Table:
     heads = ("model", "text", "vectors", "state", "size", "last used")
-    return Table("stored vectors", heads, tuple(_rows(entries)), left=4)
+    return Table("stored vectors", heads, tuple(_cache_rows(entries)), left=4)
 
 
-def _rows(entries: Sequence[Entry]) -> Iterator[TableRow]:
+def _cache_rows(entries: Sequence[Entry]) -> Iterator[TableRow]:
     for entry in entries:
         manifest = entry.manifest
         about = manifest.get("key", {})

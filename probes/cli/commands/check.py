@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
                 "another --corpus."
             )
         report = check_task(task, corpus.value)
-        _print(report, options.quiet)
+        _print_report(report, options.quiet)
         sound = sound and not report.errors
     return 0 if sound else 2
 
@@ -85,14 +85,16 @@ def _tasks_of(given: str, quiet: bool) -> list[Task]:
     return [tasks.get(name) for name in loaded.names("task")]
 
 
-def _print(report: TaskReport, quiet: bool) -> None:
+def _print_report(report: TaskReport, quiet: bool) -> None:
     say, task = partial(printer.say, quiet=quiet), report.task
     needs = f"needs {', '.join(task.needs)}" if task.needs else "needs no annotation"
     words = (f"version {task.version}", task.shape, task.kind, task.metric, needs)
     say(f"{task.name} on {report.corpus.name}", "bold")
     say(task.summary or "no summary")
     say(" · ".join(words))
-    printer.show((_splits(report), _labels(report), _facts(report)), quiet=quiet)
+    printer.show(
+        (_splits_table(report), _labels_table(report), _facts_of_task(report)), quiet=quiet
+    )
     for text in report.errors:
         say(f"error: {text}", "red")
     for text in report.warnings:
@@ -101,11 +103,11 @@ def _print(report: TaskReport, quiet: bool) -> None:
         say("no problems found")
 
 
-def _title(report: TaskReport, what: str) -> str:
+def _report_title(report: TaskReport, what: str) -> str:
     return f"{report.task.name} on {report.corpus.name} · {what}"
 
 
-def _splits(report: TaskReport) -> Table:
+def _splits_table(report: TaskReport) -> Table:
     rows = []
     for split in SPLITS:
         part = report.examples.splits[split]
@@ -114,17 +116,17 @@ def _splits(report: TaskReport) -> Table:
         numbers = (len(report.corpus.splits[split]), served, len(part.examples))
         rows.append(TableRow.of(split, *(f"{n:,}" for n in numbers), out or "0"))
     heads = ("split", "sentences", "with examples", "examples", "left out")
-    return Table(_title(report, "splits"), heads, tuple(rows))
+    return Table(_report_title(report, "splits"), heads, tuple(rows))
 
 
-def _labels(report: TaskReport) -> Table:
+def _labels_table(report: TaskReport) -> Table:
     examples, rows = report.examples, []
     if report.task.kind == "regression":
         for split in SPLITS:
             numbers = number_range(examples.splits[split].examples)
             rows.append(TableRow.of(split, *(Cell(f"{n:.3g}", value=n) for n in numbers)))
         spread = ("label", "smallest", "mean", "largest")
-        return Table(_title(report, "labels"), spread, tuple(rows))
+        return Table(_report_title(report, "labels"), spread, tuple(rows))
     counts = examples.label_counts
     total = len(examples.splits["train"].examples)
     for label, count in list(counts.items())[:SHOWN]:
@@ -136,12 +138,12 @@ def _labels(report: TaskReport) -> Table:
         share = Cell("" if examples.label_sets else f"{sums[0] / total:.1%}")
         rows.append(TableRow.of(f"{len(rest)} more", *(f"{n:,}" for n in sums), share))
     heads = ("label", *SPLITS, "share of train")
-    return Table(_title(report, "labels"), heads, tuple(rows))
+    return Table(_report_title(report, "labels"), heads, tuple(rows))
 
 
-def _facts(report: TaskReport) -> Table:
+def _facts_of_task(report: TaskReport) -> Table:
     rows = tuple(TableRow.of(name, value) for name, value in _facts_of(report))
-    return Table(_title(report, "properties"), ("property", "value"), rows, left=2)
+    return Table(_report_title(report, "properties"), ("property", "value"), rows, left=2)
 
 
 def _facts_of(report: TaskReport) -> Iterator[tuple[str, str]]:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from probes.boards.claims.claim_reports import Report, claims_table, make_reports, verdicts_tables
 from probes.boards.claims.score_claims import all_claims
-from probes.boards.groups import of_corpora
+from probes.boards.shown_together import of_corpora
 from probes.cli.arguments import add_folders, add_format
 from probes.cli.results import records_below
 from probes.common.errors import UserError
-from probes.measurements.joined_results import joined
+from probes.frames.joined_results import results_with_evidence
 from probes.records.record_files import or_published
 from probes.tables.printing import DataRow, printer
 
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
         UserError: there are no results of this probe family.
     """
     records = records_below(options.folders)
-    reports = make_reports(joined(records), options.probe, of_corpora(records))
+    reports = make_reports(results_with_evidence(records), options.probe, of_corpora(records))
     if not reports:
         where = ", ".join(map(str, options.folders))
         there = or_published(*options.folders)
@@ -39,11 +39,11 @@ def run(options: argparse.Namespace) -> int:
     side_by_side = verdicts_tables(reports, options.probe)
     for i, report in enumerate(reports):
         tables = [*(() if i else side_by_side), claims_table(report, options.probe)]
-        printer.show(tables, _rows(report, options.probe))
+        printer.show(tables, _claim_rows(report, options.probe))
     return 0
 
 
-def _rows(report: Report, family: str) -> Iterator[DataRow]:
+def _claim_rows(report: Report, family: str) -> Iterator[DataRow]:
     """A row for each claim."""
     for claim in all_claims():
         yield {

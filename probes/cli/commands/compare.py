@@ -6,17 +6,17 @@ import argparse
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from probes.boards.rankings import Candidate, make_rankings, named
+from probes.boards.rankings import Candidate, make_rankings, named_candidates
 from probes.boards.recipes import comparison_tables
 from probes.boards.side_by_side import side_by_side_tables
-from probes.cli.arguments import add_format, add_recipes, names, place
+from probes.cli.arguments import add_format, add_recipes, names, path_argument
 from probes.cli.results import find_recipes, records_below, results_below
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
+from probes.frames.frame import IDENTITY, load
+from probes.frames.header_columns import values
+from probes.frames.joined_results import results_with_evidence
 from probes.measurements.catalogue import family_modules
-from probes.measurements.frame import IDENTITY, load
-from probes.measurements.header_columns import values
-from probes.measurements.joined_results import joined
 from probes.records.record import Record, model_title
 from probes.records.record_files import or_published
 from probes.records.result import SCORES
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--results",
-        type=place,
+        type=path_argument,
         default=Path("results"),
         metavar="DIR",
         help="default: results",
@@ -61,8 +61,8 @@ def run(options: argparse.Namespace) -> int:
     folders = [Path(name) for name in options.model if _is_folder(name)]
     others = [options.results] * (len(folders) < len(options.model))
     records = records_below([*others, *folders], "--results" * bool(others))
-    found = [] if options.task else answers(records, options)
-    candidates = named(joined(records))
+    found = [] if options.task else answer_tables(records, options)
+    candidates = named_candidates(results_with_evidence(records))
     answering = {model_title(record) for record in records.values()}
     answering -= {model_title(c.result) for c in candidates}
     models = find(options.model, options.results, candidates, answering)
@@ -103,7 +103,7 @@ def _recipes(options: argparse.Namespace) -> list[Table]:
     return list(comparison_tables(find_recipes(left, options)))
 
 
-def answers(records: Mapping[Path, Record], options: argparse.Namespace) -> list[Table]:
+def answer_tables(records: Mapping[Path, Record], options: argparse.Namespace) -> list[Table]:
     """Tables of families that compare models with the first one, such as of answers to items."""
     left = {
         path: record

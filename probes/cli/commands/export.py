@@ -5,22 +5,22 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from probes.cli.arguments import place
+from probes.boards.soundness import require_sound
+from probes.cli.arguments import path_argument
 from probes.cli.results import no_results, records_below
 from probes.common.errors import UserError, counted
 from probes.common.terminal import progress
-from probes.measurements.resampled import with_sums
-from probes.measurements.soundness import require_sound
+from probes.probing.resampled_scores import with_sums
 from probes.records.record import Record
-from probes.records.record_files import place_of, write_record
+from probes.records.record_files import path_in_results, write_record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.add_argument(
-        "results", type=place, help="a folder of results, or the folder of one model in it"
+        "results", type=path_argument, help="a folder of results, or the folder of one model in it"
     )
-    parser.add_argument("folder", type=place, metavar="DIR", help="the folder to write")
+    parser.add_argument("folder", type=path_argument, metavar="DIR", help="the folder to write")
     parser.add_argument(
         "--sums",
         action="store_true",
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
         raise no_results([options.results])
     targets: dict[Path, Path] = {}
     for path in shared:
-        other = targets.setdefault(folder / place_of(path), path)
+        other = targets.setdefault(folder / path_in_results(path), path)
         if other != path:
             raise UserError(f"{path}: same name as {other}; export their folders one by one.")
     for target, path in targets.items():

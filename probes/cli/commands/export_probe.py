@@ -7,7 +7,7 @@ import argparse
 import numpy as np
 from safetensors.numpy import save
 
-from probes.cli.arguments import place
+from probes.cli.arguments import path_argument
 from probes.cli.fitted_probes import find_probe
 from probes.common.errors import UserError
 from probes.common.files import published
@@ -18,14 +18,20 @@ SUFFIX = ".safetensors"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
-    add("results", type=place, help="a folder of results of one model and corpus, or a file in it")
+    add(
+        "results",
+        type=path_argument,
+        help="a folder of results of one model and corpus, or a file in it",
+    )
     add("--task", required=True, metavar="T")
     add("--layer", required=True, type=int, metavar="K", help="from 0, the embedding output")
     add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
-    add("-o", "--output", type=place, required=True, metavar="FILE", help=f"a {SUFFIX} file")
+    add(
+        "-o", "--output", type=path_argument, required=True, metavar="FILE", help=f"a {SUFFIX} file"
+    )
     add(
         "--cache-dir",
-        type=place,
+        type=path_argument,
         metavar="DIR",
         help="cache of the run (default: PROBES_CACHE_DIR, or the one noted beside the results)",
     )

@@ -6,14 +6,14 @@ import argparse
 import importlib
 from pathlib import Path
 
-from probes.boards.groups import of_corpora
-from probes.cli.arguments import add_folders, add_places, names, place
+from probes.boards.shown_together import of_corpora
+from probes.cli.arguments import add_folders, add_places, names, path_argument
 from probes.cli.chart_files import figure, figure_names
 from probes.cli.results import FORMATS, only, records_below
 from probes.common.errors import UserError, names_in
 from probes.common.registry import did_you_mean
+from probes.frames.joined_results import results_with_evidence
 from probes.measurements.catalogue import registered_commands
-from probes.measurements.joined_results import joined
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "-o",
         "--output",
-        type=place,
+        type=path_argument,
         required=True,
         metavar="FILE",
         help="a .pdf, .svg or .png file",
@@ -69,13 +69,13 @@ def run(options: argparse.Namespace) -> int:
         )
     # The drawing library is slow to import.
     from probes.tables import figures
-    from probes.tables.charts import COLUMN, INCH, WIDE, Look
+    from probes.tables.charts import COLUMN, INCH, WIDE, Style
 
     if why := figures.no_room():
         raise UserError(f"{options.output}: not drawn, since {why}; lift the limit.")
     width = options.width or (WIDE if options.wide else COLUMN)
     font = figures.font_of(options.font, options.fonts)
-    look = Look(width * INCH, font, titled=not options.no_title)
+    style = Style(width * INCH, font, titled=not options.no_title)
     where = ", ".join(map(str, options.folders))
     if options.kind in further:
         _, measurement, module = further[options.kind]
@@ -83,15 +83,17 @@ def run(options: argparse.Namespace) -> int:
         records = only(records, model=options.model)
         if options.task:
             raise UserError(f"--task: does not apply to {options.kind}; omit it.")
-        chart = importlib.import_module(module).draw(records, options, look, where)
+        chart = importlib.import_module(module).draw(records, options, style, where)
     else:
         records = records_below(options.folders)
         corpora, task = names_in(",".join(options.corpus)), options.task
-        every = only({**joined(records), **of_corpora(records)}, corpus=corpora, task=task)
+        every = only(
+            {**results_with_evidence(records), **of_corpora(records)}, corpus=corpora, task=task
+        )
         found = only(every, model=options.model)
-        about = options.kind, found, where, look, options.probe, options.measurement
+        about = options.kind, found, where, style, options.probe, options.measurement
         chart = figure(*about, by_task=bool(task), among=every.values())
-    figures.save(chart, options.output, look)
+    figures.save(chart, options.output, style)
     print(options.output)
     return 0
 

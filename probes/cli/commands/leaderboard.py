@@ -7,13 +7,13 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from probes.boards.ranking_tables import csv_rows, ranked, ranking_tables
-from probes.boards.rankings import make_rankings, named
-from probes.cli.arguments import add_format, add_older, names, place
+from probes.boards.ranking_tables import csv_rows, ranking_frame, ranking_tables
+from probes.boards.rankings import make_rankings, named_candidates
+from probes.cli.arguments import add_format, add_older, names, path_argument
 from probes.cli.results import no_results, only, records_below
 from probes.common.errors import UserError
+from probes.frames.joined_results import results_with_evidence
 from probes.measurements.catalogue import family_modules
-from probes.measurements.joined_results import joined
 from probes.records.record import Record
 from probes.records.result import Result
 from probes.tables.printing import printer
@@ -22,19 +22,28 @@ from probes.tables.printing import printer
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
-    add("results", nargs="*", type=place, default=[Path("results")], help="folders of results")
+    add(
+        "results",
+        nargs="*",
+        type=path_argument,
+        default=[Path("results")],
+        help="folders of results",
+    )
     add("--corpus", type=names, default=(), metavar="C,…", help="only these corpora")
     add("--probe", type=names, default=(), metavar="P,…", help="only these probe families")
     add("--task", type=names, default=(), metavar="T,…", help="only these tasks")
     add(
-        "--max-parameters", type=number, metavar="N", help="only models up to this size: 110M, 1.5B"
+        "--max-parameters",
+        type=n_parameters,
+        metavar="N",
+        help="only models up to this size: 110M, 1.5B",
     )
     add("--together", action="store_true", help="rank causal and bidirectional encoders together")
     add_older(parser)
     add_format(parser)
 
 
-def number(text: str) -> float:
+def n_parameters(text: str) -> float:
     """A number such as 5000, 110M or 1.5B.
 
     Raises:
@@ -55,22 +64,24 @@ def run(options: argparse.Namespace) -> int:
     """
     records = records_below(options.results, older=options.older)
     comparisons = list(family_modules("comparison"))
-    found: dict[Path, Record] = dict(joined(records))
+    found: dict[Path, Record] = dict(results_with_evidence(records))
     for module in comparisons:
         found |= module.compared(records)
     if not found:
         raise no_results(options.results)
-    left = chosen(found, options)
+    left = filtered_records(found, options)
     results = {path: x for path, x in left.items() if isinstance(x, Result)}
-    for ranking in make_rankings(named(results), together=options.together):
-        frame = ranked(ranking)
+    for ranking in make_rankings(named_candidates(results), together=options.together):
+        frame = ranking_frame(ranking)
         printer.show(ranking_tables(ranking, frame), csv_rows(ranking, frame))
     for module in comparisons:
         printer.show(module.ranked_tables(module.compared(left)))
     return 0
 
 
-def chosen(found: Mapping[Path, Record], options: argparse.Namespace) -> dict[Path, Record]:
+def filtered_records(
+    found: Mapping[Path, Record], options: argparse.Namespace
+) -> dict[Path, Record]:
     """The records that pass the filters.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from probes.cli.arguments import RUN, place
+from probes.cli.arguments import RUN, path_argument
 from probes.cli.commands.new_task import EXAMPLES, copy_template
 from probes.common.errors import UserError
 from probes.measurements.measurement import measurements, require_usable
@@ -24,7 +24,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="corpus",
         help="measure vectors of a corpus (the default), or probes, as evidence",
     )
-    add("--folder", type=place, default=Path(), metavar="DIR", help="default: the current folder")
+    add(
+        "--folder",
+        type=path_argument,
+        default=Path(),
+        metavar="DIR",
+        help="default: the current folder",
+    )
 
 
 def run(options: argparse.Namespace) -> int:

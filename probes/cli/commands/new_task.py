@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import probes
-from probes.cli.arguments import RUN, place
+from probes.cli.arguments import RUN, path_argument
 from probes.common.errors import UserError
 from probes.common.files import require_parent, writing
 from probes.tasks.builtin import tasks
@@ -29,7 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("name", metavar="NAME", help="name of the task: letters, digits and _")
     add("--shape", choices=SHAPES, default="word", help="what an example consists of")
-    add("--folder", type=place, default=Path(), metavar="DIR", help="default: the current folder")
+    add(
+        "--folder",
+        type=path_argument,
+        default=Path(),
+        metavar="DIR",
+        help="default: the current folder",
+    )
 
 
 def run(options: argparse.Namespace) -> int:

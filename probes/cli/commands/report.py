@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from probes.boards.groups import of_corpora
-from probes.cli.arguments import add_folders, add_older, place
+from probes.boards.shown_together import of_corpora
+from probes.cli.arguments import add_folders, add_older, path_argument
 from probes.cli.results import no_results, records_below
 from probes.common.errors import UserError
 from probes.common.files import require_parent
-from probes.measurements.joined_results import joined
+from probes.frames.joined_results import results_with_evidence
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        type=place,
+        type=path_argument,
         metavar="FILE",
         help="default: RESULTS/report.html; required for several folders",
     )
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
         raise UserError(f"{len(folders)} folders need an output file, such as -o report.html.")
     path = options.output or folders[0] / "report.html"
     records = records_below(folders, older=options.older)
-    found, others = joined(records), of_corpora(records)
+    found, others = results_with_evidence(records), of_corpora(records)
     if not found and not others:
         raise no_results(folders)
     # Import templates and the plotting library only if there is something to draw.

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import argparse
 
-from probes.boards.breakdown_tables import MOST_LABELS, group_table, label_table, tables_of
+from probes.boards.breakdown_tables import MOST_LABELS, group_table, label_table, tables_by_unit
+from probes.boards.decodable_and_used import use_tables
 from probes.boards.floors import with_floor
-from probes.boards.groups import of_corpora
 from probes.boards.layer_tables import model_tables
 from probes.boards.recipes import recipe_tables
+from probes.boards.shown_together import of_corpora
 from probes.boards.trajectories import step_tables
-from probes.boards.use import use_tables
-from probes.cli.arguments import add_format, add_older, add_recipes, names, place
-from probes.cli.results import find_recipes, in_order, only, records_below, results_below
+from probes.cli.arguments import add_format, add_older, add_recipes, names, path_argument
+from probes.cli.results import find_recipes, only, records_below, results_below, results_in_order
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
-from probes.measurements.joined_results import read_result
+from probes.frames.joined_results import read_result
 from probes.measurements.measurement import (
     EVIDENCE,
     ON_REQUEST,
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "paths",
         nargs="+",
-        type=place,
+        type=path_argument,
         metavar="RESULTS",
         help="results (.json), or folders of them",
     )
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
             )
         printer.show(of_steps)
     elif options.by == "use":
-        names = [each.name for each in corpus_measurements() if each.beside]
+        names = [each.name for each in corpus_measurements() if each.use_columns]
         others = of_corpora(records_below(folders, measurements=names))
         beside = list(use_tables(found, others, options.probe or "linear"))
         if not beside:
@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
         for result in found.values():
             _show_breakdown(with_floor(result, found.values()), options.by, options.all)
     else:
-        for title, tables in tables_of(in_order(found).values(), options.by):
+        for title, tables in tables_by_unit(results_in_order(found).values(), options.by):
             if not tables:
                 printer.say(f"{title}: no {options.by}.")
             printer.show(tables)

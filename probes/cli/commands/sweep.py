@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from probes.cli.arguments import RUN, add_format, place
+from probes.cli.arguments import RUN, add_format, path_argument
 from probes.cli.main import LISTS, build_parser, measure, parse
 from probes.common.errors import UserError, counted, quoted
 from probes.common.files import read_toml
@@ -61,7 +61,9 @@ class SweepRun:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command, which override the file's values."""
-    parser.add_argument("file", type=place, metavar="FILE", help="a .toml file: docs/cluster.md")
+    parser.add_argument(
+        "file", type=path_argument, metavar="FILE", help="a .toml file: docs/cluster.md"
+    )
     for action in build_parser()._actions:
         if action.dest in OVERRIDING:
             parser._add_action(action)
@@ -87,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
         progress.say(
             f"run     {number} of {len(runs)} · {each.corpus} · {n_models}", "run of a sweep"
         )
-        lacking = _measured(each)
+        lacking = _measure_run(each)
         missing |= {f"{what} (run {number})": why for what, why in lacking.items()}
         state = f"{counted(len(lacking), 'thing')} missing" if lacking else "done"
         rows.append(TableRow.of(str(number), each.corpus, n_models, state))
@@ -151,7 +153,7 @@ def _arguments(table: Mapping[str, Any]) -> Iterator[str]:
             yield f"--{name}={','.join(map(str, values))}"
 
 
-def _measured(run: SweepRun) -> dict[str, str]:
+def _measure_run(run: SweepRun) -> dict[str, str]:
     """Measure the models of a run, or one by one if they cannot be measured together.
 
     If models are compared with the first one, each is measured together with it.

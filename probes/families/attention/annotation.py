@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from probes.common.arrays import Ints
 from probes.data.sentence import ROOT, Sentence, Span
 from probes.families.attention.heads import EVERY, NOT_PUNCTUATION
-from probes.statistics.ratios import RatioParts
+from probes.statistics.of_families.ratios import RatioParts
 from probes.statistics.sums import group_sums
 
 Words = NDArray[np.bool_]

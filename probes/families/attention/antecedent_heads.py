@@ -25,10 +25,10 @@ from probes.families.attention.links import (
 )
 from probes.families.attention.scoring import ScoredHeads
 from probes.families.attention.tables import ANTECEDENTS
-from probes.measurements.measurement import Found, measurement
+from probes.measurements.measurement import Measured, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
-from probes.statistics.ratios import estimate
+from probes.statistics.of_families.ratios import ratio_estimate
 from probes.tasks.coreference import form_of
 from probes.tasks.entities import head_of
 
@@ -90,7 +90,7 @@ def anaphors(window: Sentence) -> Iterator[LinkQuestion]:
 @measurement(
     "antecedent_heads",
     needs=("mentions", "heads", "upos"),
-    views=(
+    shows=(
         Pivot(
             "baselines",
             ("antecedent",),
@@ -102,7 +102,7 @@ def anaphors(window: Sentence) -> Iterator[LinkQuestion]:
     ),
     **link_arguments(anaphor_questions),
 )
-def antecedent_heads(context: ModelContext) -> Found:
+def antecedent_heads(context: ModelContext) -> Measured:
     """Heads that choose the antecedent of a mention.
 
     Raises:
@@ -128,7 +128,7 @@ def antecedent_heads(context: ModelContext) -> Found:
             )
         )
         for name, parts in zip(GUESSES, guessed, strict=True):
-            found = estimate(parts["test"], answers.heads.test)
+            found = ratio_estimate(parts["test"], answers.heads.test)
             rows.append(Row.estimated("antecedent", found, axes={**axes, "baseline": name}))
     test = context.corpus.splits["test"]
     n_anaphors = sum(times - 1 for times in mention_counts(test).values())

@@ -27,26 +27,32 @@ from probes.families.attention.heads import (
     masses,
     numbers,
 )
-from probes.families.attention.scoring import ScoredHeads, of_words, relations, trees
+from probes.families.attention.scoring import ScoredHeads, of_words, relations, tree_scores
 from probes.families.attention.tables import RELATIONS, TREES, choice_tables, pattern_table
-from probes.measurements.measurement import Found, NoOptions, Request, measurement
+from probes.measurements.measurement import Measured, NoOptions, Request, measurement
 from probes.measurements.pivots import Pivot, note_of
-from probes.records.record import Extent, Record, subject_title
-from probes.records.row import Place, Row
+from probes.records.record import FitsPerLayer, Record, subject_title
+from probes.records.row import AxisValue, Row
 from probes.records.values import Estimate
 from probes.statistics.metrics import shown
+from probes.statistics.of_families.ratios import (
+    RatioParts,
+    p_values_of_ratios,
+    ratio_difference,
+    ratio_estimate,
+    ratio_intervals,
+)
 from probes.statistics.partition import Partition
-from probes.statistics.ratios import RatioParts, difference, estimate, intervals, p_values
 from probes.tables.table import Table
 
 if TYPE_CHECKING:
     from probes.data.sentence import Corpus
-    from probes.extraction.collectors import Collector
-    from probes.extraction.views import View
+    from probes.extraction.reading.collectors import Collector
+    from probes.extraction.reading.views import View
     from probes.measurements.context import ModelContext
 
 
-Axes = Mapping[str, Place]
+Axes = Mapping[str, AxisValue]
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,7 @@ class Heads:
         """The scores of all heads; those on test have intervals."""
         ends = np.full((len(found.scores), 2), np.nan)
         if split == "test":
-            ends = intervals(found, self.test)
+            ends = ratio_intervals(found, self.test)
         for cell, (score, pair) in enumerate(
             zip(found.scores.tolist(), ends.tolist(), strict=True)
         ):
@@ -89,14 +95,14 @@ class Heads:
             yield Row(metric, round(score, 6), layer, low, high, split, found.n, axes=of)
 
 
-def blocks(request: Request) -> Extent:
+def block_layers(request: Request) -> FitsPerLayer:
     """All requested layers except 0, which has no heads."""
     return dict.fromkeys((layer for layer in request.layers if layer), 1)
 
 
 def head_view(corpus: Corpus, options: NoOptions) -> View:
     """Sentences of dev and test."""
-    from probes.extraction.views import plain_text, view_over
+    from probes.extraction.reading.views import plain_text, view_over
 
     return view_over(map(plain_text, (*corpus.splits["dev"], *corpus.splits["test"])), "plain")
 
@@ -122,7 +128,7 @@ MEANS = Pivot(
 )
 
 
-def _tables(record: Record) -> Sequence[Table]:
+def _attention_tables(record: Record) -> Sequence[Table]:
     """Tables of patterns and of chosen heads."""
     title = f"{subject_title(record)} · attention"
     return [pattern_table(f"{title} · patterns", record.rows), *choice_tables(title, record)]
@@ -133,12 +139,12 @@ def _tables(record: Record) -> Sequence[Table]:
     version=2,
     csv_name="heads",
     shares_arrays=True,
-    extent=blocks,
-    view=head_view,
+    extent=block_layers,
+    reads=head_view,
     collector=head_sums,
-    more_tables=_tables,
+    more_tables=_attention_tables,
     csv_lines=lambda record: numbers(record.rows),
-    views=(
+    shows=(
         MEANS,
         Pivot(
             "to words, mean over heads, %",
@@ -155,7 +161,7 @@ def _tables(record: Record) -> Sequence[Table]:
         *CHARTS,
     ),
 )
-def attention(context: ModelContext) -> Found:
+def attention(context: ModelContext) -> Measured:
     """Attention of heads: positions, patterns, relations, trees.
 
     `probes.families.attention.heads` describes the rows. Rows of ``class`` name the class in
@@ -174,7 +180,7 @@ def attention(context: ModelContext) -> Found:
     mean_maps = context.stored.arrays("mean_maps")
     heads = Heads(context.layers, mean_maps[0].shape[1], context.partition("test"))
     splits, gold = context.corpus.splits, {}
-    facts: dict[str, Place] = {}
+    facts: dict[str, AxisValue] = {}
     notes = []
     for split in ("dev", "test"):
         sentences, too_long = splits[split], context.in_several_windows(split)
@@ -204,7 +210,7 @@ def attention(context: ModelContext) -> Found:
     if n_maps:
         sums: Floats = np.stack(mean_maps).sum(0, dtype=np.float64)
         arrays["mean_maps"] = (sums[heads.blocks] / n_maps).round(3).astype(np.float32)
-    return Found(rows, arrays, {}, facts, [*notes, *more])
+    return Measured(rows, arrays, {}, facts, [*notes, *more])
 
 
 def of_texts(context: ModelContext, heads: Heads) -> Iterator[Row]:
@@ -215,7 +221,7 @@ def of_texts(context: ModelContext, heads: Heads) -> Iterator[Row]:
         axes: Axes = {"feature": int(offset)} if offset else {}
         if name in MASSES:
             metric, axes = "pattern", {"feature": name}
-        yield from averaged(metric, axes, values[..., place], heads)
+        yield from rows_of_means(metric, axes, values[..., place], heads)
 
 
 def of_features(context: ModelContext, heads: Heads, gold: Annotation) -> Iterator[Row]:
@@ -230,17 +236,17 @@ def of_features(context: ModelContext, heads: Heads, gold: Annotation) -> Iterat
         others = received * ~gold.features["punctuation"][:, None, None]
         starts = np.flatnonzero(gold.position == 0)
         values = 1 - np.add.reduceat(others, starts, axis=0, dtype=np.float64)
-        yield from averaged("special", {}, values, heads)
+        yield from rows_of_means("special", {}, values, heads)
     for feature, words in gold.features.items():
         if words.any():
             sentence = gold.sentence[words]
             first = np.flatnonzero(np.diff(sentence, prepend=-1))
             values = np.full((gold.n_sentences, *received.shape[1:]), np.nan)
             values[sentence[first]] = np.maximum.reduceat(received[words], first, axis=0)
-            yield from averaged("feature", {"feature": feature}, values, heads)
+            yield from rows_of_means("feature", {"feature": feature}, values, heads)
 
 
-def averaged(metric: str, axes: Axes, values: Floats, heads: Heads) -> Iterator[Row]:
+def rows_of_means(metric: str, axes: Axes, values: Floats, heads: Heads) -> Iterator[Row]:
     """Mean over the texts in which a statistic is defined, beside uniform attention; none if none.
 
     Args:
@@ -261,7 +267,7 @@ def of_annotation(
 ) -> tuple[list[Row], dict[str, NDArray[Any]], list[str]]:
     """Rows, arrays and notes of heads that are scored on relations and trees."""
     names, rare = frequent(gold)
-    of_trees, chains = trees(context, heads.blocks, gold)
+    of_trees, chains = tree_scores(context, heads.blocks, gold)
     rows: list[Row] = []
     notes, lacking = [], []
     every: list[tuple[int, ScoredHeads]] = []
@@ -339,13 +345,13 @@ def best_on_dev(scored: ScoredHeads, heads: Heads) -> tuple[int, ScoredHeads]:
 def of_chosen(chosen: Sequence[tuple[int, ScoredHeads]], heads: Heads) -> Iterator[Row]:
     """Rows of the heads that were chosen by one measure, which are tested together."""
     pairs = [(each.heads["test"], each.baseline["test"]) for _, each in chosen]
-    p_of = p_values(pairs, heads.test)
+    p_of = p_values_of_ratios(pairs, heads.test)
     for (layer, each), (test, baseline), p in zip(chosen, pairs, p_of, strict=True):
         chance = Estimate(value=each.chance, interval=None)
-        above = difference(test, baseline, heads.test)
+        above = ratio_difference(test, baseline, heads.test)
         for metric, found, more in (
-            (each.measure, estimate(test, heads.test), {}),
-            (each.measure, estimate(baseline, heads.test), {"baseline": each.baseline_kind}),
+            (each.measure, ratio_estimate(test, heads.test), {}),
+            (each.measure, ratio_estimate(baseline, heads.test), {"baseline": each.baseline_kind}),
             (each.measure, chance, {"baseline": CHANCE}),
             (ABOVE, above, {"measure": each.measure}),
         ):

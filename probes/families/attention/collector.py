@@ -13,17 +13,17 @@ import torch
 
 from probes.common.arrays import Floats
 from probes.examples.examples import NotServedError
-from probes.extraction.alignment import Pieces
-from probes.extraction.attention_maps import AttentionCollector
-from probes.extraction.collectors import ModelProperties
-from probes.extraction.padding import PaddedWindows
-from probes.extraction.shards import Shard
-from probes.extraction.views import Text
-from probes.extraction.windows import Window
+from probes.extraction.reading.alignment import Pieces
+from probes.extraction.reading.attention_maps import AttentionCollector
+from probes.extraction.reading.collectors import ModelProperties
+from probes.extraction.reading.padding import PaddedWindows
+from probes.extraction.reading.shards import Shard
+from probes.extraction.reading.views import Text
+from probes.extraction.reading.windows import Window
 from probes.families.attention.annotation import Link
 from probes.families.attention.heads import COLUMNS, OFFSETS, SEGMENTS, STATISTICS, TOKENS, TREES
 from probes.records.header import ModelRecord
-from probes.statistics.spanning_trees import arborescences, spanning_trees
+from probes.statistics.of_families.spanning_trees import arborescences, spanning_trees
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,10 @@ class HeadSums(AttentionCollector):
         of_words = {"received": (given / at.n_tokens[:, None, None]).transpose(1, 2)}
         if "trees" in self.parts:
             between = at.between_words(maps)
-            of_words |= {"most": most_attended(between), "trees": trees(between, at.n_words)}
+            of_words |= {
+                "most": most_attended(between),
+                "trees": trees_of_maps(between, at.n_words),
+            }
         for part, values in of_words.items():
             kept = values[(at.pieces > 0).to(values.device)]
             found[part][self._rows] = kept.to(found[part].dtype).cpu()
@@ -342,7 +345,7 @@ def most_attended(between: torch.Tensor) -> torch.Tensor:
     return torch.stack(found, dim=-1).transpose(1, 2)
 
 
-def trees(between: torch.Tensor, n_words: torch.Tensor) -> torch.Tensor:
+def trees_of_maps(between: torch.Tensor, n_words: torch.Tensor) -> torch.Tensor:
     """The heads of words in each of `TREES`. Shape (texts, words, heads, trees).
 
     Args:

@@ -16,15 +16,15 @@ from probes.families.attention.heads import (
     numbers,
 )
 from probes.measurements.chart_views import Cells, Maps
-from probes.measurements.row_filters import chosen
-from probes.records.row import Place, Row
+from probes.measurements.row_filters import rows_where
+from probes.records.row import AxisValue, Row
 from probes.statistics.metrics import decimals, shown
 
 if TYPE_CHECKING:
     from probes.measurements.pivots import ShownRecords
-    from probes.tables.charts import Chart, Look
+    from probes.tables.charts import Chart, Style
 
-DESCRIBED: dict[tuple[str, Place], str] = {
+DESCRIBED: dict[tuple[str, AxisValue], str] = {
     ("entropy", None): "entropy",
     ("first", None): "to the first token",
     ("separators", None): "to separators",
@@ -55,10 +55,14 @@ def about_heads(found: ShownRecords, model: str) -> dict[tuple[int, int], dict[s
         by_measure = {(x["metric"], x["feature"]): x for x in lines}
         (name,) = (feature for metric, feature in by_measure if metric == CLASS)
         own = {"head": f"layer {layer}, head {head}: {name}"}
-        own |= {text: _beside(by_measure[x]) for x, text in DESCRIBED.items() if x in by_measure}
+        own |= {
+            text: _value_and_baseline(by_measure[x])
+            for x, text in DESCRIBED.items()
+            if x in by_measure
+        }
         known = [x for x in lines if x["metric"] == "relation" and x["value"] is not None]
         for x in sorted(known, key=lambda x: x["baseline"] - x["value"])[:MOST_DESCRIBED]:
-            own[f"{x['feature']}, {x['direction']}"] = _beside(x)
+            own[f"{x['feature']}, {x['direction']}"] = _value_and_baseline(x)
         texts[layer, head] = own
     for choice in choices(rows):
         place: Any = choice.test.layer, choice.test.axes["head"]
@@ -69,7 +73,7 @@ def about_heads(found: ShownRecords, model: str) -> dict[tuple[int, int], dict[s
     return texts
 
 
-def _beside(line: dict[str, Any]) -> str:
+def _value_and_baseline(line: dict[str, Any]) -> str:
     """The number of a head with its baseline."""
     value, baseline = (shown(line[name], "entropy") for name in ("value", "baseline"))
     return f"{value} ({line['baseline_kind'].replace('-', '−')}: {baseline})"
@@ -90,7 +94,7 @@ class RelationsGrid:
         without = (m for m, x in found.records.items() if not _relations(x.rows))
         return {**found.lacking, **dict.fromkeys(without, "it has no relations")}
 
-    def draw(self, found: ShownRecords, look: Look) -> Chart:
+    def chart(self, found: ShownRecords, style: Style) -> Chart:
         """A panel for each model, whose first column is the best offset."""
         import pandas as pd
 
@@ -100,7 +104,7 @@ class RelationsGrid:
         for model, record in found.records.items():
             if not (relations := _relations(record.rows)):
                 continue
-            every = chosen(head_frame(record.rows), ["relation"], {"split": ["dev", "test"]})
+            every = rows_where(head_frame(record.rows), ["relation"], {"split": ["dev", "test"]})
             place = ["feature", "layer", "direction", "head"]
             scores = every.pivot(index=place, columns="split", values="value").astype(float)
             best = scores.loc[scores.groupby(["feature", "layer"])["dev"].idxmax(), "test"]
@@ -112,7 +116,7 @@ class RelationsGrid:
         text = [decimals(value, 2) for value in frame["value"]]
         return charts.heat_map(
             frame.assign(panel=frame["model"], text=text),
-            look,
+            style,
             down="relation",
             across="layer",
             legend_title="attended to most: how often right",

@@ -16,9 +16,9 @@ import numpy as np
 from probes.common.arrays import Floats, Ints
 from probes.common.errors import counted
 from probes.examples.examples import NotServedError
-from probes.families.attention.attention import blocks, head_sums, head_view
+from probes.families.attention.attention import block_layers, head_sums, head_view
 from probes.measurements.chart_views import Cells, Lines
-from probes.measurements.measurement import Found, NoOptions, measurement
+from probes.measurements.measurement import Measured, NoOptions, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
 from probes.records.values import Estimate
@@ -26,8 +26,8 @@ from probes.statistics.bootstrap import means
 
 if TYPE_CHECKING:
     from probes.data.sentence import Corpus
-    from probes.extraction.collectors import Collector
-    from probes.extraction.views import View
+    from probes.extraction.reading.collectors import Collector
+    from probes.extraction.reading.views import View
     from probes.measurements.context import ModelContext, PairContext
 
 CHANGES = "map_cosine", "map_divergence"
@@ -39,10 +39,10 @@ DISTANCES = "head_distance_within", "head_distance_between", "head_distance_diff
     "attention_change",
     of="pair",
     after="attention",
-    extent=blocks,
-    view=head_view,
+    extent=block_layers,
+    reads=head_view,
     collector=head_sums,
-    views=(
+    shows=(
         Pivot("mean over heads", CHANGES, columns=("metric",), where={"head": None}),
         Pivot("divergence by head", CHANGES[1:], columns=("head",), where={"head": ...}),
         Pivot("cosine by head", CHANGES[:1], columns=("head",), where={"head": ...}),
@@ -59,7 +59,7 @@ DISTANCES = "head_distance_within", "head_distance_between", "head_distance_diff
         ),
     ),
 )
-def attention_change(context: PairContext) -> Found:
+def attention_change(context: PairContext) -> Measured:
     """Change of attention heads between two models; made along with attention.
 
     Each head is compared with the same head of the run's first model on a sample of test sentences.
@@ -98,7 +98,7 @@ def attention_change(context: PairContext) -> Found:
         axes = {"base": base.model.name, **({"head": head} if head else {})}
         rows.append(Row.estimated(metric, estimate, layer, axes=axes, n=len(texts)))
     note = "Divergence: Jensen–Shannon, in nats, of the attention from a token; at most .693."
-    return Found(rows, notes=[note, *_sizes(context, texts, len(view.texts))])
+    return Measured(rows, notes=[note, *_sample_notes(context, texts, len(view.texts))])
 
 
 def _shape(maps: Any) -> str:
@@ -119,10 +119,10 @@ def _distances(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> Col
 
 @measurement(
     "head_similarity",
-    extent=blocks,
-    view=_sample_view,
+    extent=block_layers,
+    reads=_sample_view,
     collector=_distances,
-    views=(
+    shows=(
         Pivot(
             metrics=DISTANCES,
             columns=("metric",),
@@ -137,7 +137,7 @@ def _distances(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> Col
         ),
     ),
 )
-def head_similarity(context: ModelContext) -> Found:
+def head_similarity(context: ModelContext) -> Measured:
     """How alike the attention heads of one layer are, beside heads of different layers.
 
     Raises:
@@ -155,14 +155,14 @@ def head_similarity(context: ModelContext) -> Found:
             np.ndindex(three.shape[1:]), _means(context, context.view, whole, three), strict=True
         )
     ]
-    return Found(rows, notes=list(_sizes(context, whole, len(distances))))
+    return Measured(rows, notes=list(_sample_notes(context, whole, len(distances))))
 
 
 def _means(
     context: ModelContext, view: View, texts: Sequence[int] | Ints, values: Floats
 ) -> Sequence[Estimate]:
     """Means over texts (texts, …), with intervals over documents or sentences of test."""
-    from probes.extraction.views import plain_text
+    from probes.extraction.reading.views import plain_text
     from probes.families.attention.head_maps import sample
 
     partition = context.partition("test")
@@ -175,7 +175,9 @@ def _means(
     return means(values.reshape(len(values), -1), cluster, len(drawn), partition.clusters)
 
 
-def _sizes(context: ModelContext, texts: Sequence[int] | Ints, n_texts: int) -> Iterator[str]:
+def _sample_notes(
+    context: ModelContext, texts: Sequence[int] | Ints, n_texts: int
+) -> Iterator[str]:
     clusters = context.partition("test").clusters
     yield f"{counted(len(texts), 'test sentence')}; intervals over {clusters}."
     if n_long := n_texts - len(texts):

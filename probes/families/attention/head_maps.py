@@ -13,14 +13,14 @@ import torch
 
 from probes.common.arrays import Floats
 from probes.examples.examples import NotServedError
-from probes.extraction.alignment import Pieces
-from probes.extraction.attention_maps import AttentionCollector
-from probes.extraction.collectors import ModelProperties
-from probes.extraction.padding import PaddedWindows
-from probes.extraction.shards import Shard
-from probes.extraction.token_scores import LossOfWords, TokenScores
-from probes.extraction.views import View, plain_text, view_over
-from probes.extraction.windows import Window
+from probes.extraction.reading.alignment import Pieces
+from probes.extraction.reading.attention_maps import AttentionCollector
+from probes.extraction.reading.collectors import ModelProperties
+from probes.extraction.reading.padding import PaddedWindows
+from probes.extraction.reading.shards import Shard
+from probes.extraction.reading.token_scores import LossOfWords, TokenScores
+from probes.extraction.reading.views import View, plain_text, view_over
+from probes.extraction.reading.windows import Window
 from probes.families.attention.collector import layout_of
 from probes.records.header import ModelRecord
 

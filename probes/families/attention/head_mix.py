@@ -12,14 +12,25 @@ from probes.common.arrays import Floats, Ints
 from probes.data.sentence import ROOT, Sentence
 from probes.examples.examples import NotServedError
 from probes.families.attention.annotation import Annotation, annotation_of
-from probes.families.attention.attention import Heads, best_on_dev, blocks, head_sums, head_view
+from probes.families.attention.attention import (
+    Heads,
+    best_on_dev,
+    block_layers,
+    head_sums,
+    head_view,
+)
 from probes.families.attention.heads import ABOVE, NOT_PUNCTUATION
-from probes.families.attention.scoring import linked, relations, trees
-from probes.measurements.measurement import Found, measurement
+from probes.families.attention.scoring import linked, relations, tree_scores
+from probes.measurements.measurement import Measured, measurement
 from probes.measurements.pivots import Pivot
-from probes.records.row import Place, Row
-from probes.statistics.ratios import RatioParts, difference, estimate, p_values
-from probes.statistics.spanning_trees import spanning_trees
+from probes.records.row import AxisValue, Row
+from probes.statistics.of_families.ratios import (
+    RatioParts,
+    p_values_of_ratios,
+    ratio_difference,
+    ratio_estimate,
+)
+from probes.statistics.of_families.spanning_trees import spanning_trees
 
 if TYPE_CHECKING:
     from probes.measurements.context import ModelContext
@@ -89,7 +100,7 @@ def word_maps(
     context: ModelContext, sentences: Sequence[Sentence], of: Heads
 ) -> Iterator[tuple[int, Floats]]:
     """Place and attention (layers · heads, n, n) of sentences of n > 1 words that fit a window."""
-    from probes.extraction.views import plain_text, view_over
+    from probes.extraction.reading.views import plain_text, view_over
     from probes.families.attention.head_maps import WordMaps, maps_of_texts
 
     view = view_over(map(plain_text, sentences), "plain")
@@ -155,10 +166,10 @@ def _scores(
 @measurement(
     "head_mix",
     needs=("heads",),
-    extent=blocks,
-    view=head_view,
+    extent=block_layers,
+    reads=head_view,
     collector=head_sums,
-    views=(
+    shows=(
         Pivot(
             metrics=("uas", "uuas"),
             columns=("metric",),
@@ -174,7 +185,7 @@ def _scores(
         ),
     ),
 )
-def head_mix(context: ModelContext) -> Found:
+def head_mix(context: ModelContext) -> Measured:
     """Dependency trees from all attention heads together, beside the best single head.
 
     Rows with a layer are of the mix of its heads. The axis ``mix`` marks the mix of all heads,
@@ -202,29 +213,29 @@ def head_mix(context: ModelContext) -> Found:
     weights = mixes[range(len(mixes)), best]
     on_test = _scores(context, "test", gold["test"], weights, of)
     (choice,) = relations(context, of.blocks, gold, [NOT_PUNCTUATION])
-    (chain, tree), rows = trees(context, of.blocks, gold)
-    facts: dict[str, Place] = {"train_sentences": n_read, "strength": STRENGTHS[best[-1]]}
+    (chain, tree), rows = tree_scores(context, of.blocks, gold)
+    facts: dict[str, AxisValue] = {"train_sentences": n_read, "strength": STRENGTHS[best[-1]]}
     pairs: dict[tuple[str, str], tuple[RatioParts, RatioParts]] = {}
     for metric, scored, baseline in (("uas", choice, chain), ("uuas", tree, tree)):
         for mix, layer in enumerate((*of.layers, None)):
-            axes: dict[str, Place] = {} if layer else {"mix": "all heads"}
+            axes: dict[str, AxisValue] = {} if layer else {"mix": "all heads"}
             dev, test = on_dev[metric].scores.reshape(mixes.shape[:2]), on_test[metric].of(mix)
             rows.append(Row(metric, float(dev[mix, best[mix]]), layer, split="dev", axes=axes))
-            found = estimate(test, of.test)
+            found = ratio_estimate(test, of.test)
             rows.append(Row.estimated(metric, found, layer, n=test.n, axes=axes))
         at_layer, head = best_on_dev(scored, of)
         facts[metric] = f"{at_layer}–{head.axes['head']}, {head.axes['direction']}"
         pairs[metric, "best head"] = test, (single := head.heads["test"])
         pairs[metric, baseline.baseline_kind] = test, baseline.baseline["test"]
-        found, axes = estimate(single, of.test), {"baseline": "best head"}
+        found, axes = ratio_estimate(single, of.test), {"baseline": "best head"}
         rows.append(Row.estimated(metric, found, n=test.n, axes=axes))
-    p_of = p_values([*pairs.values()], of.test)
+    p_of = p_values_of_ratios([*pairs.values()], of.test)
     for (metric, kind), pair, p in zip(pairs, pairs.values(), p_of, strict=True):
-        axes, above = {"measure": metric, "baseline": kind}, difference(*pair, of.test)
+        axes, above = {"measure": metric, "baseline": kind}, ratio_difference(*pair, of.test)
         rows.append(Row.estimated(ABOVE, above, n=pair[0].n, p=p, axes=axes))
     note = (
         f"Learnt on {n_read:,} sentences of train, of {len(drawn):,} drawn: of several words, and "
         f"no longer than a window. Best head on dev: UAS {facts['uas']}; UUAS {facts['uuas']}. "
         f"Intervals over {of.test.clusters}."
     )
-    return Found(rows, {}, {"mix": weights.astype(np.float32)}, facts, [note])
+    return Measured(rows, {}, {"mix": weights.astype(np.float32)}, facts, [note])

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from probes.measurements.measurement import CSV_FIELDS
-from probes.measurements.row_filters import chosen as rows_where
-from probes.records.row import Place, Row
+from probes.measurements.row_filters import rows_where as rows_where
+from probes.records.row import AxisValue, Row
 from probes.statistics.significance import ALPHA
 from probes.statistics.sums import ratio
 
@@ -91,7 +91,7 @@ class Choice:
 
 def choices(rows: Iterable[Row]) -> list[Choice]:
     """The chosen heads, in the order of their rows."""
-    found: dict[tuple[Place, ...], dict[str, Row]] = {}
+    found: dict[tuple[AxisValue, ...], dict[str, Row]] = {}
     for row in rows:
         if "chosen" in row.axes:
             kind = row.axes.get("baseline")
@@ -105,7 +105,7 @@ def choices(rows: Iterable[Row]) -> list[Choice]:
 def numbers(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     """The lines of ``heads.csv``: numbers with their baselines; the chosen with chance and p."""
 
-    def place(row: Row) -> tuple[Place, ...]:
+    def place(row: Row) -> tuple[AxisValue, ...]:
         of = (row.axes.get(axis) for axis in ("feature", "direction", "head"))
         return (row.metric, row.split, *of, row.layer)
 

@@ -17,22 +17,22 @@ from probes.common.arrays import Floats
 from probes.common.errors import counted
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import NotServedError
-from probes.extraction.views import Text, plain_text, view_over
+from probes.extraction.reading.views import Text, plain_text, view_over
 from probes.families.attention.annotation import FEWEST_WORDS, Link
-from probes.families.attention.attention import Heads, blocks, scored_rows
+from probes.families.attention.attention import Heads, block_layers, scored_rows
 from probes.families.attention.heads import numbers
 from probes.families.attention.scoring import ScoredHeads
 from probes.families.attention.tables import choice_tables
-from probes.measurements.measurement import Found
+from probes.measurements.measurement import Measured
 from probes.measurements.pivots import note_of
 from probes.records.record import subject_title
 from probes.records.row import Row
+from probes.statistics.of_families.ratios import RatioParts
 from probes.statistics.partition import partition
-from probes.statistics.ratios import RatioParts
 from probes.statistics.sums import group_sums
 
 if TYPE_CHECKING:
-    from probes.extraction.collectors import Collector
+    from probes.extraction.reading.collectors import Collector
     from probes.measurements.context import ModelContext
 
 
@@ -73,8 +73,8 @@ def link_arguments(ask: Callable[[Corpus], LinkQuestions]) -> dict[str, Any]:
         return LinkWeights({text: tuple(x) for text, x in links_by_text(ask(corpus)).items()})
 
     return {
-        "extent": blocks,
-        "view": lambda corpus, _: view_over(links_by_text(ask(corpus)), "plain"),
+        "extent": block_layers,
+        "reads": lambda corpus, _: view_over(links_by_text(ask(corpus)), "plain"),
         "collector": collector,
         "more_tables": lambda record: choice_tables(subject_title(record), record),
         "csv_lines": lambda record: numbers(record.rows),
@@ -131,7 +131,7 @@ class LinkAnswers:
         scored: Iterable[ScoredHeads],
         rows: Iterable[Row] = (),
         notes: Iterable[str] = (),
-    ) -> Found:
+    ) -> Measured:
         """Rows of all heads and of those that are best on dev, and further rows.
 
         Args:
@@ -149,7 +149,7 @@ class LinkAnswers:
                 f"{cases} of dev and test left out: longer than a window, or nothing to compare."
             )
         facts = {"resampled": self.heads.test.clusters}
-        return Found([*of_heads, *rows], facts=facts, notes=[note_of(title, x) for x in said])
+        return Measured([*of_heads, *rows], facts=facts, notes=[note_of(title, x) for x in said])
 
 
 def link_answers(

@@ -25,7 +25,7 @@ from probes.families.attention.links import (
 from probes.families.attention.scoring import ScoredHeads
 from probes.families.attention.tables import ROLES
 from probes.measurements.chart_views import Cells
-from probes.measurements.measurement import Found, measurement
+from probes.measurements.measurement import Measured, measurement
 
 if TYPE_CHECKING:
     from probes.measurements.context import ModelContext
@@ -71,7 +71,7 @@ def _pairs(one: Span, other: Span) -> Iterable[tuple[int, int]]:
 @measurement(
     "role_heads",
     needs=("frames",),
-    views=(
+    shows=(
         Cells(
             "role_heads",
             "role",
@@ -85,7 +85,7 @@ def _pairs(one: Span, other: Span) -> Iterable[tuple[int, int]]:
     ),
     **link_arguments(role_questions),
 )
-def role_heads(context: ModelContext) -> Found:
+def role_heads(context: ModelContext) -> Measured:
     """Heads that link a predicate and its core arguments.
 
     A score is the greatest weight of a pair of words, averaged over links. In each direction, the

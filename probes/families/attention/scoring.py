@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from probes.common.arrays import Ints
 from probes.families.attention.annotation import Annotation, best_offset
 from probes.families.attention.heads import DIRECTIONS, NOT_PUNCTUATION, UNDIRECTED
-from probes.records.row import Place, Row
-from probes.statistics.ratios import RatioParts
+from probes.records.row import AxisValue, Row
+from probes.statistics.of_families.ratios import RatioParts
 
 if TYPE_CHECKING:
     from probes.measurements.context import ModelContext
@@ -38,7 +38,7 @@ class ScoredHeads:
     """
 
     measure: str
-    axes: Mapping[str, Place]
+    axes: Mapping[str, AxisValue]
     directions: tuple[str, ...]
     heads: Mapping[str, RatioParts]
     baseline: Mapping[str, RatioParts]
@@ -81,7 +81,7 @@ def relations(
         )
 
 
-def trees(
+def tree_scores(
     context: ModelContext, blocks: Sequence[int], gold: Mapping[str, Annotation]
 ) -> tuple[list[ScoredHeads], list[Row]]:
     """Scores of trees read from maps, and of chains of words on test; none without relations.

@@ -20,14 +20,14 @@ from probes.families.attention.annotation import annotation_of
 from probes.families.attention.attention import (
     MEANS,
     Heads,
-    averaged,
-    blocks,
+    block_layers,
     of_features,
     of_texts,
+    rows_of_means,
 )
 from probes.families.attention.heads import BLOCK, CLASS, classes, masses
 from probes.families.attention.tables import pattern_table
-from probes.measurements.measurement import Found, NoOptions, measurement
+from probes.measurements.measurement import Measured, NoOptions, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.record import subject_title
 from probes.records.row import Row
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from probes.data.sentence import Corpus
-    from probes.extraction.collectors import Collector
-    from probes.extraction.views import View
+    from probes.extraction.reading.collectors import Collector
+    from probes.extraction.reading.views import View
     from probes.measurements.context import ModelContext
 
 
@@ -99,13 +99,13 @@ def _joined(pair: tuple[Sentence, Sentence]) -> Sentence:
 
 
 def _pair_view(corpus: Corpus, options: NoOptions) -> View:
-    from probes.extraction.views import plain_text, view_over
+    from probes.extraction.reading.views import plain_text, view_over
 
     return view_over(map(plain_text, chain(*corpus_of_pairs(corpus).splits.values())), "own")
 
 
 def _segment_sums(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> Collector:
-    from probes.extraction.views import plain_text
+    from probes.extraction.reading.views import plain_text
     from probes.families.attention.collector import SegmentSums
 
     pairs = chain(*corpus_of_pairs(corpus).splits.values())
@@ -114,13 +114,13 @@ def _segment_sums(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> 
 
 @measurement(
     "segment_attention",
-    extent=blocks,
-    view=_pair_view,
+    extent=block_layers,
+    reads=_pair_view,
     collector=_segment_sums,
     more_tables=lambda record: [
         pattern_table(f"{subject_title(record)} · pairs of sentences · patterns", record.rows)
     ],
-    views=(
+    shows=(
         MEANS,
         Pivot(
             "attention to the other segment, mean over heads, %",
@@ -131,7 +131,7 @@ def _segment_sums(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> 
         ),
     ),
 )
-def segment_attention(context: ModelContext) -> Found:
+def segment_attention(context: ModelContext) -> Measured:
     """Attention within and between two sentences that are read as a pair.
 
     Rows are those of `attention` without relations and trees. ``pattern`` has the feature
@@ -152,7 +152,7 @@ def segment_attention(context: ModelContext) -> Found:
     near, far = (context.of_sentences(x, "statistics")[:, places].astype(np.float64) for x in kept)
     heads = Heads(context.layers, near.shape[2] - 1, clusters)
     rows = [*of_texts(context, heads)]
-    rows += averaged("pattern", {"feature": BLOCK}, near[..., -2], heads)
+    rows += rows_of_means("pattern", {"feature": BLOCK}, near[..., -2], heads)
     of_class: dict[Any, str] = classes(masses(rows)).to_dict()
     for (layer, head), name in of_class.items():
         rows.append(Row(CLASS, None, layer, axes={"head": head, "feature": name}))
@@ -160,11 +160,11 @@ def segment_attention(context: ModelContext) -> Found:
     rows += of_features(context, heads, annotation_of(kept["test"], np.zeros(n, dtype=bool)))
     both = near[..., -1], far[..., -1]
     for metric, values in zip(OTHER, (*both, both[0] - both[1]), strict=True):
-        rows += averaged(metric, {}, values, heads)
+        rows += rows_of_means(metric, {}, values, heads)
         of_layers = values[..., :-1].mean(-1)
         estimates = means(of_layers, clusters.of_sentence, clusters.n, clusters.clusters)
         for layer, found in zip(heads.layers, estimates, strict=True):
             rows.append(Row.estimated(metric, found, layer, n=n))
     long = f", {n_long:,} longer than the model's window left out" * bool(n_long)
     note = f"{counted(n, 'pair')} of neighbours{long}; intervals over {clusters.clusters}."
-    return Found(rows, facts={"pairs": n, "too_long": n_long}, notes=[note])
+    return Measured(rows, facts={"pairs": n, "too_long": n_long}, notes=[note])

@@ -13,18 +13,18 @@ import numpy as np
 
 from probes.common.errors import counted
 from probes.examples.examples import NotServedError
-from probes.families.attention.attention import blocks
+from probes.families.attention.attention import block_layers
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Found, NoOptions, measurement
+from probes.measurements.measurement import Measured, NoOptions, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
+from probes.statistics.of_families.ratios import RatioParts, ratio_estimate
 from probes.statistics.partition import partition
-from probes.statistics.ratios import RatioParts, estimate
 
 if TYPE_CHECKING:
     from probes.data.sentence import Corpus
-    from probes.extraction.collectors import Collector
-    from probes.extraction.views import View
+    from probes.extraction.reading.collectors import Collector
+    from probes.extraction.reading.views import View
     from probes.measurements.context import ModelContext
 
 KINDS = "first token", "separators", "other tokens"
@@ -55,10 +55,10 @@ def _gradients(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> Col
 @measurement(
     "attention_gradients",
     head="needed",
-    extent=blocks,
-    view=_sample_view,
+    extent=block_layers,
+    reads=_sample_view,
     collector=_gradients,
-    views=(
+    shows=(
         Pivot(
             "gradients, by what is attended to",
             METRICS[:2],
@@ -77,13 +77,13 @@ def _gradients(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> Col
         ),
     ),
 )
-def attention_gradients(context: ModelContext) -> Found:
+def attention_gradients(context: ModelContext) -> Measured:
     """Gradient of the model's loss with respect to attention, to special and to other tokens.
 
     Raises:
         NotServedError: no sentence fits into the window, or a masked model has no mask token.
     """
-    from probes.extraction.views import plain_text
+    from probes.extraction.reading.views import plain_text
     from probes.families.attention.head_maps import sample
 
     every = [context.corpus.splits["test"][i] for i in sample(context.corpus)]
@@ -104,10 +104,10 @@ def attention_gradients(context: ModelContext) -> Found:
         parts = (gradients, one), (gradients, values[:, :, -1, 0]), (shares, one)
         for metric, (sums, counts) in zip(METRICS, parts, strict=True):
             for place, layer in enumerate(context.layers):
-                found = estimate(RatioParts(sums[:, [place]], counts[:, place]), clusters)
+                found = ratio_estimate(RatioParts(sums[:, [place]], counts[:, place]), clusters)
                 if metric != METRICS[1] or name != KINDS[-1]:
                     rows.append(Row.estimated(metric, found, layer, n=len(values), axes=axes))
     n_long = len(known) - len(values)
     long = f"; {counted(n_long, 'sentence')} longer than a window left out" * bool(n_long)
     note = f"{counted(len(values), 'test sentence')}{long}; intervals over {clusters.clusters}."
-    return Found(rows, notes=[note])
+    return Measured(rows, notes=[note])

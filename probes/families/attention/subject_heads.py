@@ -23,7 +23,7 @@ from probes.families.attention.links import (
 )
 from probes.families.attention.scoring import ScoredHeads
 from probes.families.attention.tables import SUBJECTS
-from probes.measurements.measurement import Found, measurement
+from probes.measurements.measurement import Measured, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
 from probes.tasks.agreement import NOUNS, agreement, conjuncts, number_of
@@ -131,7 +131,7 @@ def share_and_confusion(question: LinkQuestion, weights: Floats) -> Floats:
 
 subject_measurement = partial(
     measurement,
-    views=(
+    shows=(
         Pivot(
             "mean over heads",
             ("confusion",),
@@ -148,7 +148,7 @@ subject_measurement = partial(
 @subject_measurement(
     "subject_heads", needs=("upos", "feats", "heads", "deprels"), **link_arguments(verb_questions)
 )
-def subject_heads(context: ModelContext) -> Found:
+def subject_heads(context: ModelContext) -> Measured:
     """Attention of verbs to their subject, beside attention to the noun before the verb.
 
     Raises:
@@ -158,7 +158,7 @@ def subject_heads(context: ModelContext) -> Found:
 
 
 @subject_measurement("subject_heads_of_pairs", needs=("pairs",), **link_arguments(pair_questions))
-def subject_heads_of_pairs(context: ModelContext) -> Found:
+def subject_heads_of_pairs(context: ModelContext) -> Measured:
     """Attention of verbs and reflexives to their subject in English CLAMS.
 
     Raises:
@@ -167,7 +167,7 @@ def subject_heads_of_pairs(context: ModelContext) -> Found:
     return subject_findings(context, pair_questions(context.corpus))
 
 
-def subject_findings(context: ModelContext, asked: LinkQuestions) -> Found:
+def subject_findings(context: ModelContext, asked: LinkQuestions) -> Measured:
     """Shares and confusion of all heads, and the heads with the greatest share on dev."""
     answers = link_answers(context, asked, share_and_confusion)
     heads, scored = answers.heads, []

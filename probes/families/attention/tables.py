@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from probes.boards.groups import model_order
+from probes.boards.shown_together import model_order
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.families.attention.heads import (

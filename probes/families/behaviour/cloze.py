@@ -15,17 +15,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from probes.examples.examples import NotServedError
+from probes.examples.verb_forms import NUMBERS, TASK, Forms, Question, VerbAnswers, answered
 from probes.families.behaviour import WordOptions
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Found, Level, measurement
+from probes.measurements.measurement import Level, Measured, measurement
 from probes.measurements.pivots import Pivot
-from probes.measurements.verb_forms import NUMBERS, TASK, Forms, Question, VerbAnswers, answered
 from probes.records.probe_spec import ProbeSpec
 from probes.records.row import Row
 from probes.records.values import ends
 from probes.statistics.bootstrap import bounds, informative
-from probes.statistics.ratios import RatioParts, estimate
-from probes.statistics.two_answers import TwoAnswers, fitted_threshold, p_values
+from probes.statistics.of_families.ratios import RatioParts, ratio_estimate
+from probes.statistics.of_families.two_answers import (
+    TwoAnswers,
+    fitted_threshold,
+    p_values_of_answers,
+)
 from probes.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -50,7 +54,7 @@ _TRAINING = 1000
 """Number of random training verbs on which the threshold is fitted."""
 
 
-def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
+def _reason_without_cloze(task: Task, probe: ProbeSpec, level: Level) -> str:
     """The reason for not measuring a task; only `agreement` hides a word with two forms."""
     return "" if task.name == TASK else f"only {TASK} hides a word that has another form"
 
@@ -62,11 +66,11 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
     version=3,
     needs=("lemmas",),
     head="needed",
-    for_items="completion",
+    variant_for_items="completion",
     shares_arrays=True,
-    of_twins=True,
-    missing=_missing,
-    views=(
+    also_for_twins=True,
+    missing=_reason_without_cloze,
+    shows=(
         Pivot(
             "the model's own answers, %",
             ("cloze_accuracy",),
@@ -92,7 +96,7 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
         ),
     ),
 )
-def cloze(context: TaskContext) -> Found:
+def cloze(context: TaskContext) -> Measured:
     """Agreement: the model's own answers, beside those of the probes of layers.
 
     Rows of test: ``cloze_accuracy`` overall, by the ``group`` of attractors, by the verb's number
@@ -121,7 +125,7 @@ def cloze(context: TaskContext) -> Found:
     if not (questions := [x for x in asked if not isinstance(x, str)]):
         raise NotServedError("no verb of test has a form of the other number in train")
     own = np.array([not isinstance(x, str) for x in asked])
-    found = answers(context, questions)
+    found = verb_answers(context, questions)
     alike = found.comparable
     if not alike.all():
         reasons["with forms of different numbers of tokens"] = int((~alike).sum())
@@ -136,7 +140,7 @@ def cloze(context: TaskContext) -> Found:
         return RatioParts.of_examples(values[some], sentence[some], len(part.of_sentence))
 
     def row(name: str, values: RatioParts, layer: int | None = None, **axes: Any) -> Row:
-        found = estimate(values, part)
+        found = ratio_estimate(values, part)
         return Row(name, found.value, layer, *ends(found.interval), n=values.n, axes=axes)
 
     gold, train = (context.examples.targets(name) for name in ("test", "train"))
@@ -165,36 +169,36 @@ def cloze(context: TaskContext) -> Found:
     cluster = part.of_sentence[sentence]
     each = [TwoAnswers(x, x, singular, cluster, part.n) for _, x in answers_of]
     rows += [
-        _row("cloze_accuracy", x, "other", group=_ALIKE, **axes)
+        _answer_row("cloze_accuracy", x, "other", group=_ALIKE, **axes)
         for (axes, _), x in zip(answers_of, each, strict=True)
     ]
-    rows.append(_row("used", each[-1], "other"))
+    rows.append(_answer_row("used", each[-1], "other"))
     layers = {
         layer: TwoAnswers(of_layer, answers_of[-1][1], singular, cluster, part.n)
         for layer, of_layer in zip(context.layers, right, strict=True)
     }
-    tests = p_values(list(layers.values()))
+    tests = p_values_of_answers(list(layers.values()))
     for (layer, two), p in zip(layers.items(), tests, strict=True):
-        rows += [_row(name, two, of, layer) for name, of in _BY_LAYER.items()]
-        rows.append(_row("decodable_less_used", two, "difference", layer, p))
+        rows += [_answer_row(name, two, of, layer) for name, of in _BY_LAYER.items()]
+        rows.append(_answer_row("decodable_less_used", two, "difference", layer, p))
     answered, log_odds = np.full((2, len(asked)), np.nan)
     answered[own], log_odds[own] = preferred, kept.log_odds
     facts = {"examples": len(preferred)} | {f"left out, {x}": n for x, n in reasons.items()}
     notes = [f"{n} of {len(asked)} verbs are left out: {x}." for x, n in reasons.items()]
     if not context.corpus.splits["test"][split.sentence[0]].written:
         notes.append("The corpus does not say how words are spaced: each has a space before it.")
-    return Found(rows, {"used": answered, "log_odds": log_odds}, facts=facts, notes=notes)
+    return Measured(rows, {"used": answered, "log_odds": log_odds}, facts=facts, notes=notes)
 
 
-def answers(context: TaskContext, questions: Sequence[Question]) -> VerbAnswers:
+def verb_answers(context: TaskContext, questions: Sequence[Question]) -> VerbAnswers:
     """The model's answers to questions."""
-    from probes.extraction.token_scores import TokenScores, scored
-    from probes.extraction.views import view_over
+    from probes.extraction.reading.token_scores import TokenScores, joined_token_scores
+    from probes.extraction.reading.views import view_over
 
     view = view_over((text for each in questions for text in each), "written")
     found = list(context.read(view, TokenScores()))
     parts = [{name: x.numpy() for name, x in arrays.items()} for _, arrays in found]
-    scores = scored(view, [shard for shard, _ in found], parts)
+    scores = joined_token_scores(view, [shard for shard, _ in found], parts)
     return answered(scores.with_word_ends() if context.options.word_ends else scores, questions)
 
 
@@ -216,7 +220,7 @@ def _threshold_of_train(context: TaskContext, forms: Forms) -> tuple[float, int]
     asked = _questions(context, forms, "train")
     some = [i for i, x in enumerate(asked) if not isinstance(x, str)]
     some = [some[i] for i in np.random.default_rng(0).permutation(len(some))[:_TRAINING]]
-    found = answers(context, [x for i in some if not isinstance(x := asked[i], str)])
+    found = verb_answers(context, [x for i in some if not isinstance(x := asked[i], str)])
     examples = context.examples.splits["train"].examples
     singular = np.array([examples[i].label == NUMBERS[0] for i in some], dtype=bool)
     log_odds = np.where(singular, found.log_odds, -found.log_odds)
@@ -227,7 +231,7 @@ def _threshold_of_train(context: TaskContext, forms: Forms) -> tuple[float, int]
     return fitted_threshold(log_odds[alike], singular[alike]), int(alike.sum())
 
 
-def _row(
+def _answer_row(
     name: str,
     two: TwoAnswers,
     of: str,

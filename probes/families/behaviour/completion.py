@@ -20,13 +20,13 @@ from probes.families.behaviour.item_scores import (
     scored_items,
     text_in,
 )
-from probes.measurements.measurement import Found, measurement
+from probes.measurements.measurement import Measured, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats
-    from probes.extraction.token_scores import ScoredStretches
+    from probes.extraction.reading.token_scores import ScoredStretches
     from probes.measurements.context import ModelContext
 
 DEPTHS = 1, 5, 10
@@ -40,7 +40,7 @@ def completion_columns(items: Sequence[Item], found: ScoredStretches, causal: bo
     """Scales of answers, then of comparisons of words."""
     best = np.full(len(items), np.nan)
     for i, item in enumerate(items):
-        if known := [rank for rank in _ranks(item, found) if rank >= 0]:
+        if known := [rank for rank in _answer_ranks(item, found) if rank >= 0]:
             best[i] = min(known)
     columns = [
         (
@@ -52,7 +52,7 @@ def completion_columns(items: Sequence[Item], found: ScoredStretches, causal: bo
     return [*columns, *_sensitivities(items, found)]
 
 
-def _by_chance(items: Sequence[Item]) -> Iterator[Row]:
+def _chance_rows(items: Sequence[Item]) -> Iterator[Row]:
     """Chance of guessing the right word of several; of two if a rival is named."""
     asked = [item for item in items if item.rivals]
     every = dict.fromkeys(rival for item in asked for rival in item.rivals)
@@ -64,10 +64,10 @@ def _by_chance(items: Sequence[Item]) -> Iterator[Row]:
             yield Row("sensitivity_chance", float(np.mean(guessed)), n=len(own), axes=places)
 
 
-def _notes(items: Sequence[Item], found: ScoredStretches) -> list[str]:
+def _item_notes(items: Sequence[Item], found: ScoredStretches) -> list[str]:
     """Notes on items without an answer of one token, or with words of different lengths."""
     asked = [item for item in items if item.answers]
-    several = sum(max(_ranks(item, found), default=-1) < 0 for item in asked)
+    several = sum(max(_answer_ranks(item, found), default=-1) < 0 for item in asked)
     compared = [
         {int(found.pieces[found.place(text_in(item, x))]) for x in (item.good, *item.rivals)}
         for item in items
@@ -94,7 +94,7 @@ def _notes(items: Sequence[Item], found: ScoredStretches) -> list[str]:
     version=4,
     needs=("contexts",),
     csv_name="cloze",
-    views=(
+    shows=(
         Pivot(
             "by phenomenon, %",
             ("completion_accuracy", "sensitivity", "sensitivity_chance"),
@@ -123,7 +123,7 @@ def _notes(items: Sequence[Item], found: ScoredStretches) -> list[str]:
     ),
     **OF_ITEMS,
 )
-def completion(context: ModelContext) -> Found:
+def completion(context: ModelContext) -> Measured:
     """Contexts to be completed: answers among the likeliest words, sensitivity.
 
     Rows by ``paradigm``, by ``phenomenon`` and overall, but not over several phenomena.
@@ -134,11 +134,15 @@ def completion(context: ModelContext) -> Found:
     `TokenScores`. ``sensitivity_chance``: 1 / number of words. See `scored_items` for arrays.
     """
     return scored_items(
-        context, completion_columns, notes_of=_notes, by_chance=_by_chance, pools_phenomena=False
+        context,
+        completion_columns,
+        notes_of=_item_notes,
+        by_chance=_chance_rows,
+        pools_phenomena=False,
     )
 
 
-def _ranks(item: Item, found: ScoredStretches) -> list[float]:
+def _answer_ranks(item: Item, found: ScoredStretches) -> list[float]:
     """The rank of each answer; -1 for answers of several tokens."""
     return [float(found.rank[found.place(text_in(item, answer))]) for answer in item.answers]
 

@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Floats, Ints
 from probes.data.items import Item
-from probes.extraction.views import Text, View, view_over
+from probes.extraction.reading.views import Text, View, view_over
 from probes.families.behaviour import ItemOptions
-from probes.measurements.measurement import Found
-from probes.records.row import Place, Row
+from probes.measurements.measurement import Measured
+from probes.records.row import AxisValue, Row
 from probes.records.values import ends
 from probes.statistics.bootstrap import bounds, informative, interval
+from probes.statistics.of_families.strata import Strata
 from probes.statistics.partition import FEWEST
-from probes.statistics.strata import Strata
 
 if TYPE_CHECKING:
     from probes.data.sentence import Corpus
-    from probes.extraction.collectors import Collector
-    from probes.extraction.token_scores import ScoredStretches
+    from probes.extraction.reading.collectors import Collector
+    from probes.extraction.reading.token_scores import ScoredStretches
     from probes.measurements.context import ModelContext
 
 
@@ -32,14 +32,14 @@ def _view(corpus: Corpus, options: ItemOptions) -> View:
     """The texts of all conditions, each once; contexts have the word filled in."""
     every = [*corpus.items]
     for change in PERTURBED if options.malformed else ():
-        every += filter(None, (malformed(item, change) for item in corpus.items))
+        every += filter(None, (malformed_item(item, change) for item in corpus.items))
     texts = (text_in(item, condition) for item in every for condition in item.texts)
     return view_over(texts, "written")
 
 
 def _collector(corpus: Corpus, layers: Sequence[int], options: ItemOptions) -> Collector:
     """The collector of token scores."""
-    from probes.extraction.token_scores import TokenScores
+    from probes.extraction.reading.token_scores import TokenScores
 
     return TokenScores()
 
@@ -48,7 +48,7 @@ OF_ITEMS: dict[str, Any] = {
     "options": ItemOptions,
     "head": "needed",
     "extent": lambda request: {request.n_layers: 1},  # the last layer gives the answer
-    "view": _view,
+    "reads": _view,
     "collector": _collector,
     "shares_arrays": True,
 }
@@ -63,7 +63,7 @@ def scored_items(
     by_chance: Callable[[Sequence[Item]], Iterable[Row]] = lambda items: (),
     mean_metric: str = "",
     pools_phenomena: bool = True,
-) -> Found:
+) -> Measured:
     """Score all items.
 
     Arrays: ``values`` (scales, items), in the order of the facts ``scale 1`` and so on, NaN where
@@ -79,7 +79,7 @@ def scored_items(
         mean_metric: metric of the unweighted mean over paradigms; empty for none.
         pools_phenomena: make rows over several phenomena.
     """
-    from probes.extraction.token_scores import stored_scores
+    from probes.extraction.reading.token_scores import stored_scores
 
     items, found = context.corpus.items, stored_scores(context.view, context.stored)
     if context.options.word_ends:
@@ -87,7 +87,7 @@ def scored_items(
     columns = columns_of(items, found, context.model.causal)
     intact, notes = [values for _, values in columns], notes_of(items, found)
     for change in PERTURBED if context.options.malformed else ():
-        changed = [malformed(item, change) for item in items]
+        changed = [malformed_item(item, change) for item in items]
         there = np.array([item is not None for item in changed])
         if equal := sum(map(_is_plain, items)) - int(there.sum()):
             notes.append(
@@ -96,7 +96,7 @@ def scored_items(
             )
         if there.any():
             of_changed = columns_of([x for x in changed if x], found, context.model.causal)
-            columns += _compared(of_changed, intact, there, change)
+            columns += _malformed_columns(of_changed, intact, there, change)
     if unknown := context.stored.count("unknown_words"):
         notes.append(
             f"{unknown:,} of {len(found.pieces):,} texts (or regions) consist of unknown tokens by "
@@ -108,7 +108,7 @@ def scored_items(
     rows += by_chance(items)
     if not pools_phenomena and len({item.phenomenon for item in items}) > 1:
         rows = [row for row in rows if {"paradigm", "phenomenon"} & {*row.axes}]
-    return Found(
+    return Measured(
         rows,
         {"values": values.astype(np.float32), **arrays_of(items)},
         facts={"items": len(items), **facts},
@@ -116,7 +116,7 @@ def scored_items(
     )
 
 
-def _compared(
+def _malformed_columns(
     of_changed: Sequence[Column], intact: Sequence[Floats], there: NDArray[np.bool_], change: str
 ) -> Iterator[Column]:
     """The values of malformed items, and their decrease from the intact ones."""
@@ -136,7 +136,7 @@ PERTURBED = "shuffled", "cut"
 filled-in word to their last two words (Ettinger 2020, section 7.1)."""
 
 
-def malformed(item: Item, change: str) -> Item | None:
+def malformed_item(item: Item, change: str) -> Item | None:
     """A malformed item, whose texts of equal length change alike.
 
     None if it has several regions, or if its texts become equal, such as a cut pair that differed
@@ -197,7 +197,7 @@ class Scale:
     """A way to score items: a metric, and the axes of the rows."""
 
     metric: str
-    axes: Mapping[str, Place]
+    axes: Mapping[str, AxisValue]
 
     @property
     def name(self) -> str:
@@ -228,13 +228,13 @@ def accuracy_rows(
         counted = np.flatnonzero(known[:, numbers[0]])
         chosen = [items[i] for i in counted.tolist()]
         of_these = [scales[number] for number in numbers]
-        of_scales = _rows(chosen, values[counted][:, numbers], of_these, mean)
+        of_scales = _rows_by_scale(chosen, values[counted][:, numbers], of_these, mean)
         found |= dict(zip(numbers, of_scales, strict=True))
     for number in sorted(found):
         yield from found[number]
 
 
-def _rows(
+def _rows_by_scale(
     items: Sequence[Item], values: Floats, scales: Sequence[Scale], mean: str
 ) -> list[list[Row]]:
     """The rows of each scale; see `accuracy_rows`. All items count."""
@@ -246,7 +246,9 @@ def _rows(
         n_clusters = strata.n_clusters(own)  # the last group is all items
         for i, scale in enumerate(scales):
             numbers = float(found[0][i]), found[1][:, i], n_clusters
-            rows[i].append(_row(scale.metric, *numbers, n=len(own), axes={**axes, **scale.axes}))
+            rows[i].append(
+                _score_row(scale.metric, *numbers, n=len(own), axes={**axes, **scale.axes})
+            )
         if "paradigm" in axes:
             paradigms.append(found)
     if mean and len(paradigms) > 1:
@@ -254,20 +256,20 @@ def _rows(
         for i, scale in enumerate(scales):
             if scale.metric != "lost":
                 numbers = float(each[i]), resamples[:, i], n_clusters
-                rows[i].append(_row(mean, *numbers, n=len(paradigms), axes=scale.axes))
+                rows[i].append(_score_row(mean, *numbers, n=len(paradigms), axes=scale.axes))
     return rows
 
 
-def groups_of(items: Sequence[Item]) -> Iterator[tuple[dict[str, Place], Ints]]:
+def groups_of(items: Sequence[Item]) -> Iterator[tuple[dict[str, AxisValue], Ints]]:
     """The items of each paradigm, of each phenomenon, and all items, with their axes."""
-    axes: dict[str, Place]
-    keys: tuple[Callable[[Item], dict[str, Place]], ...] = (
+    axes: dict[str, AxisValue]
+    keys: tuple[Callable[[Item], dict[str, AxisValue]], ...] = (
         lambda item: {"paradigm": item.paradigm, "phenomenon": item.phenomenon or None},
         lambda item: {"phenomenon": item.phenomenon or None},
         lambda item: {},
     )
     for key in keys:
-        groups: dict[tuple[Place, ...], list[int]] = {}
+        groups: dict[tuple[AxisValue, ...], list[int]] = {}
         for i, item in enumerate(items):
             groups.setdefault(tuple(key(item).values()), []).append(i)
         for own in groups.values():
@@ -276,14 +278,14 @@ def groups_of(items: Sequence[Item]) -> Iterator[tuple[dict[str, Place], Ints]]:
                 yield axes, np.array(own)
 
 
-def _row(
+def _score_row(
     metric: str,
     value: float,
     resampled: Floats,
     n_clusters: int,
     *,
     n: int,
-    axes: Mapping[str, Place],
+    axes: Mapping[str, AxisValue],
 ) -> Row:
     pair, why = bounds(interval(resampled)), ""
     if n_clusters < FEWEST or pair is None:

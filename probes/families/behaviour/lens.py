@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from probes.examples.examples import NotServedError
+from probes.examples.verb_forms import TASK, Forms
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Beside, Found, Level, measurement
+from probes.measurements.measurement import Level, Measured, UseColumn, measurement
 from probes.measurements.pivots import Pivot
-from probes.measurements.scores import intervals
-from probes.measurements.verb_forms import TASK, Forms
+from probes.probing.scores import intervals_by_metric
 from probes.records.probe_spec import ProbeSpec
 from probes.records.row import Row
 from probes.records.values import ends
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from probes.measurements.context import TaskContext
 
 
-def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
+def _reason_without_lens(task: Task, probe: ProbeSpec, level: Level) -> str:
     """The reason for not measuring a task; agreement and tasks that label words have none."""
     if task.site:
         return "the head reads layers"
@@ -44,10 +44,10 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
     after="scores",
     version=2,
     head="needed",
-    of_twins=True,
+    also_for_twins=True,
     shares_arrays=True,
-    missing=_missing,
-    views=(
+    missing=_reason_without_lens,
+    shows=(
         Pivot("readable through the model's own head, %", ("readable",), columns=("task",)),
         Lines(
             "readable",
@@ -58,8 +58,8 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
             levels={"used": "used"},
         ),
     ),
-    beside=(
-        Beside(
+    use_columns=(
+        UseColumn(
             "readable",
             "Readable: the layer's answer through the model's own head.",
             "readable",
@@ -68,7 +68,7 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
         ),
     ),
 )
-def lens(context: TaskContext) -> Found:
+def lens(context: TaskContext) -> Measured:
     """Answers of each layer through the model's own head, beside its probe.
 
     For `agreement`, the answer is the likelier of the verb's two forms, if each has one token. For
@@ -92,7 +92,7 @@ def lens(context: TaskContext) -> Found:
 
     def row(name: str, given: NDArray[Any], layer: int | None, **axes: Any) -> Row:
         said = given[known][None]
-        (pair,) = intervals(gold, [metric], said)[metric]
+        (pair,) = intervals_by_metric(gold, [metric], said)[metric]
         (value,) = metrics.get(metric)(gold, said).tolist()
         return Row(name, value, layer, *ends(pair), n=said.size, axes=axes)
 
@@ -106,7 +106,7 @@ def lens(context: TaskContext) -> Found:
             rows.append(row("used", lens_answer, None))
     n, of = int(known.sum()), len(known)
     notes = [f"{context.task.name}: {of - n} of {of} examples cannot be answered."]
-    return Found(rows, facts={"examples": n}, notes=notes if n < of else ())
+    return Measured(rows, facts={"examples": n}, notes=notes if n < of else ())
 
 
 def _of_forms(context: TaskContext) -> tuple[Ints, NDArray[np.bool_]]:
@@ -148,8 +148,8 @@ def answers_at(
     context: TaskContext, answers: Sequence[Mapping[str, float]]
 ) -> tuple[Floats, list[bool]]:
     """Probabilities of answers at test examples (L, n, answers), and True for known answers."""
-    from probes.extraction.shards import kept_words, row_of_each_text
-    from probes.extraction.views import view_over
+    from probes.extraction.reading.shards import kept_words, row_of_each_text
+    from probes.extraction.reading.views import view_over
     from probes.families.behaviour.lens_collector import LensAnswers
 
     split = context.examples.splits["test"]

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import torch
 
-from probes.extraction.alignment import Pieces
-from probes.extraction.collectors import Collector, ModelProperties, layer_states
-from probes.extraction.padding import PaddedWindows
-from probes.extraction.shards import Shard
-from probes.extraction.views import Text
-from probes.extraction.windows import Pooling, Window
+from probes.extraction.reading.alignment import Pieces
+from probes.extraction.reading.collectors import Collector, ModelProperties, layer_states
+from probes.extraction.reading.padding import PaddedWindows
+from probes.extraction.reading.shards import Shard
+from probes.extraction.reading.views import Text
+from probes.extraction.reading.windows import Pooling, Window
 from probes.records.header import ModelRecord
 
 _ROWS = 256

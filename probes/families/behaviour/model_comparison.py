@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from probes.boards.groups import CorpusGroup, corpus_groups, model_labels, of_corpora
 from probes.boards.paired import Difference
 from probes.boards.ranking_tables import places
+from probes.boards.shown_together import CorpusGroup, corpus_groups, model_labels, of_corpora
 from probes.common.arrays import Floats, Ints
-from probes.measurements.frame import RecordFrame, axes_of
+from probes.frames.frame import RecordFrame, axes_by_text
 from probes.measurements.table_cells import score_cell
 from probes.records.record import Record
 from probes.records.record_files import Arrays, if_readable, read_arrays
 from probes.records.row import Row
 from probes.statistics.bootstrap import bounds, informative, interval
 from probes.statistics.metrics import label_of
+from probes.statistics.of_families.strata import Strata
 from probes.statistics.significance import Pair, all_pairs
-from probes.statistics.strata import Strata
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 
 _HEADLINE = (
@@ -88,7 +88,7 @@ class ItemScores:
         }
 
 
-def answers(group: CorpusGroup, metric: str, models: Sequence[str]) -> ItemScores | None:
+def answers_of_models(group: CorpusGroup, metric: str, models: Sequence[str]) -> ItemScores | None:
     """The models' answers; None without two models that have them."""
     columns: dict[str, Floats] = {}
     arrays: Arrays = {}
@@ -156,7 +156,7 @@ def paired_tables(found: Mapping[Path, Record]) -> Iterator[Table]:
     for group in corpus_groups(found, model_labels(found))[0]:
         models = sorted(group.paths, key=lambda label: order.index(group.paths[label]))
         for metric in HEADLINES[group.measurement.name]:
-            if scores := answers(group, metric, models):
+            if scores := answers_of_models(group, metric, models):
                 yield _paired(group, scores)
 
 
@@ -186,10 +186,10 @@ def ranked_tables(found: Mapping[Path, Record]) -> Iterator[Table]:
     """
     for group in corpus_groups(found, model_labels(found))[0]:
         for phenomenon in _wholes(group):
-            yield _ranked(group, phenomenon)
+            yield _ranking_table(group, phenomenon)
 
 
-def _ranked(group: CorpusGroup, phenomenon: str) -> Table:
+def _ranking_table(group: CorpusGroup, phenomenon: str) -> Table:
     metrics = list(HEADLINES[group.measurement.name])
     axes: dict[str, Any] = {"phenomenon": phenomenon} if phenomenon else {}
     scores = {
@@ -201,7 +201,7 @@ def _ranked(group: CorpusGroup, phenomenon: str) -> Table:
     }
     twins = {x for x, record in group.records.items() if record.model.random_seed is not None}
     models = sorted(scores, key=lambda x: (x in twins, -(scores[x][-1].value or 0.0)))
-    ranks = _ranks(group, metrics[-1], phenomenon, [x for x in models if x not in twins])
+    ranks = _ranks_of_models(group, metrics[-1], phenomenon, [x for x in models if x not in twins])
     rows = [
         TableRow.of(
             ranks.get(label, NOTHING),
@@ -223,11 +223,11 @@ def _ranked(group: CorpusGroup, phenomenon: str) -> Table:
     return Table(title, heads, tuple(rows), notes=notes, left=2, repeated=2)
 
 
-def _ranks(
+def _ranks_of_models(
     group: CorpusGroup, metric: str, phenomenon: str, models: Sequence[str]
 ) -> dict[str, str]:
     """The places that models may have; of those without arrays none."""
-    given = answers(group, metric, models)
+    given = answers_of_models(group, metric, models)
     if given is None or phenomenon not in given.groups:
         return dict.fromkeys(models, "1") if len(models) == 1 else {}
     differences = given.differences(all_pairs(len(given.models)))[phenomenon]
@@ -241,7 +241,7 @@ def csv_table(frame: RecordFrame) -> pd.DataFrame:
     answers = frame.headers["measurement"].isin([*HEADLINES])
     rows = frame.long(answers, [name for name in CSV_COLUMNS if name in frame.headers])
     known = {*CSV_COLUMNS, *Row._fields}
-    places = {text: given for text, given in axes_of(rows).items() if given.keys() <= known}
+    places = {text: given for text, given in axes_by_text(rows).items() if given.keys() <= known}
     rows = rows[rows["axes"].isin([*places])]
     for name in CSV_COLUMNS:
         if name not in rows:

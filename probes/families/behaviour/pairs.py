@@ -22,12 +22,12 @@ from probes.families.behaviour.item_scores import (
     text_in,
 )
 from probes.measurements.chart_views import Cells
-from probes.measurements.measurement import Found, measurement
+from probes.measurements.measurement import Measured, measurement
 from probes.measurements.pivots import Pivot
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats
-    from probes.extraction.token_scores import ScoredStretches
+    from probes.extraction.reading.token_scores import ScoredStretches
     from probes.measurements.context import ModelContext
 
 
@@ -38,7 +38,7 @@ LEFT_TO_RIGHT = "left to right"
 """Scoring of causal models."""
 
 
-def _columns(items: Sequence[Item], found: ScoredStretches, causal: bool) -> list[Column]:
+def _accuracy_columns(items: Sequence[Item], found: ScoredStretches, causal: bool) -> list[Column]:
     """Share of true predictions of each item, for every way to score."""
     columns = []
     for part, scoring in {"log_p": LEFT_TO_RIGHT}.items() if causal else SCORINGS.items():
@@ -54,7 +54,7 @@ def _columns(items: Sequence[Item], found: ScoredStretches, causal: bool) -> lis
     "pairs",
     version=3,
     needs=("pairs",),
-    views=(
+    shows=(
         Pivot(
             "by phenomenon, %",
             ("pair_accuracy",),
@@ -100,7 +100,7 @@ def _columns(items: Sequence[Item], found: ScoredStretches, causal: bool) -> lis
     ),
     **OF_ITEMS,
 )
-def pairs(context: ModelContext) -> Found:
+def pairs(context: ModelContext) -> Measured:
     """Minimal pairs and other predictions about which text is likelier.
 
     Rows: ``pair_accuracy``, the share of true predictions (ties count ½), by ``paradigm``, by
@@ -108,7 +108,7 @@ def pairs(context: ModelContext) -> Found:
     ``per``, which is ``text`` for the surprisal of the whole text or ``token`` for the mean
     (minimal pairs only). See `scored_items` for arrays.
     """
-    return scored_items(context, _columns, mean_metric="mean_of_paradigms")
+    return scored_items(context, _accuracy_columns, mean_metric="mean_of_paradigms")
 
 
 def rightness(
@@ -168,7 +168,7 @@ def truth(formula: str, surprisals: Surprisals) -> float:
             raise ValueError(f"the formula {formula!r} cannot be read at {formula[place:]!r}")
         tokens.append((match[1], match[2], match[3]))
         place = match.end()
-    value, rest = _value(tokens, 0, surprisals)
+    value, rest = _formula_value(tokens, 0, surprisals)
     if rest:
         raise ValueError(f"the formula {formula!r} has {rest[0][0]!r} after its end")
     return value
@@ -177,14 +177,14 @@ def truth(formula: str, surprisals: Surprisals) -> float:
 _Tokens = list[tuple[str, str, str]]
 
 
-def _value(tokens: _Tokens, level: int, surprisals: Surprisals) -> tuple[float, _Tokens]:
+def _formula_value(tokens: _Tokens, level: int, surprisals: Surprisals) -> tuple[float, _Tokens]:
     """The value of a formula's beginning, and the remaining tokens."""
     if level == len(_LEVELS):
         return _operand(tokens, surprisals)
-    value, tokens = _value(tokens, level + 1, surprisals)
+    value, tokens = _formula_value(tokens, level + 1, surprisals)
     while tokens and tokens[0][0] in _LEVELS[level]:
         operator, tokens = tokens[0][0], tokens[1:]
-        other, tokens = _value(tokens, level + 1, surprisals)
+        other, tokens = _formula_value(tokens, level + 1, surprisals)
         value = _LEVELS[level][operator](value, other)
     return value, tokens
 
@@ -202,7 +202,7 @@ def _operand(tokens: _Tokens, surprisals: Surprisals) -> tuple[float, _Tokens]:
         except (KeyError, IndexError):
             raise ValueError(f"there is no {text}") from None
     if text in "([":
-        value, rest = _value(rest, 0, surprisals)
+        value, rest = _formula_value(rest, 0, surprisals)
         if not rest or rest[0][0] not in ")]":
             raise ValueError(f"{text!r} is never closed")
         return value, rest[1:]

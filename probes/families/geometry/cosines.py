@@ -11,8 +11,8 @@ import numpy as np
 
 from probes.common.arrays import Floats, Ints
 from probes.records.values import Estimate
-from probes.statistics.bootstrap import estimate, unknown, weights
-from probes.statistics.sums import Rows, blocks, group_sums
+from probes.statistics.bootstrap import estimate_of, unknown, weights
+from probes.statistics.sums import Rows, group_sums, row_slices
 
 
 def norms(rows: Rows) -> Floats:
@@ -28,7 +28,7 @@ def unit_vectors(rows: Rows) -> Rows:
     return found
 
 
-def contributions(unit: Rows) -> Floats:
+def cosine_contributions(unit: Rows) -> Floats:
     """Contribution of each dimension to the expected cosine of two random words.
 
     Exact over all pairs, unlike the sample of Timkey & van Schijndel (2021, eq. 3). The sum over
@@ -59,7 +59,7 @@ def anisotropy(unit: Rows, document: Ints, n_documents: int, what: str) -> Estim
         return unknown("fewer than two words")
     drawn = weights(n_documents)
     replicates = None if drawn is None else cosine_in_resamples(unit, document, drawn)
-    return estimate(float(contributions(unit).sum()), replicates, what)
+    return estimate_of(float(cosine_contributions(unit).sum()), replicates, what)
 
 
 def cosine_in_resamples(unit: Rows, document: Ints, drawn: Floats) -> Floats:
@@ -92,7 +92,7 @@ def self_similarity(unit: Rows, occurrences: list[Ints]) -> Floats:
     Returns:
         shape (types,).
     """
-    return np.array([contributions(unit[rows]).sum() for rows in occurrences])
+    return np.array([cosine_contributions(unit[rows]).sum() for rows in occurrences])
 
 
 def intra_sentence_similarity(rows: Rows, unit: Rows, sentence: Ints, n_sentences: int) -> Floats:
@@ -107,7 +107,7 @@ def intra_sentence_similarity(rows: Rows, unit: Rows, sentence: Ints, n_sentence
     """
     directions = unit_vectors(group_sums(rows, sentence, n_sentences))
     cosines = np.empty(len(rows))
-    for block in blocks(len(rows)):
+    for block in row_slices(len(rows)):
         means = directions[sentence[block]]
         cosines[block] = np.einsum("ij,ij->i", unit[block], means, dtype=np.float64)
     lengths = np.bincount(sentence, minlength=n_sentences)

@@ -16,10 +16,10 @@ import numpy as np
 from probes.common.errors import counted
 from probes.families.geometry import GeometryOptions
 from probes.measurements.chart_views import Cells, Lines
-from probes.measurements.measurement import Found, measurement
+from probes.measurements.measurement import Measured, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
-from probes.statistics.cka import ESTIMATES, cka_between, cka_within
+from probes.statistics.of_families.cka import ESTIMATES, cka_between, cka_within
 
 if TYPE_CHECKING:
     from probes.families.geometry.labelled_words import LabelSet
@@ -40,7 +40,7 @@ TEST_AND_ALL = {"split": ("test", "all")}
     "geometry",
     version=3,
     options=GeometryOptions,
-    views=(
+    shows=(
         Pivot(
             metrics=(
                 "anisotropy",
@@ -123,12 +123,12 @@ TEST_AND_ALL = {"split": ("test", "all")}
         ),
     ),
 )
-def geometry(context: ModelContext) -> Found:
+def geometry(context: ModelContext) -> Measured:
     """Anisotropy, contextuality, intrinsic dimension, clusters, similarity of layers."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     from probes.families.geometry.labelled_words import label_sets, words_of_test
-    from probes.families.geometry.layer import averaged, measured
+    from probes.families.geometry.layer import measured, word_averages
 
     layers, seed = context.layers, context.options.seed
     words, labels = words_of_test(context, context.options.least), label_sets(context)
@@ -140,7 +140,7 @@ def geometry(context: ModelContext) -> Found:
         with threadpool_limits(1):
             for layer in layers:
                 vectors, stored = context.words("test", layer), context.vectors.layer(layer)
-                means.append(averaged(vectors, words, seed))
+                means.append(word_averages(vectors, words, seed))
                 rows += measured(layer, vectors, words, means[-1], labels, stored, seed)
                 bar.update(1)
         cka = cka_within(lambda layer: context.words("test", layer), layers, lambda: bar.update(1))
@@ -161,8 +161,8 @@ def geometry(context: ModelContext) -> Found:
         name: np.stack([getattr(each, name) for each in means]).astype(np.float32)
         for name in ("intra_sentence", "self_similarity", "explainable")
     }
-    notes = list(_notes(facts, words.least, rows, labels))
-    return Found(rows, arrays, facts=facts, notes=notes)
+    notes = list(_cluster_notes(facts, words.least, rows, labels))
+    return Measured(rows, arrays, facts=facts, notes=notes)
 
 
 @measurement(
@@ -170,7 +170,7 @@ def geometry(context: ModelContext) -> Found:
     of="pair",
     version=2,
     after="geometry",
-    views=(
+    shows=(
         Pivot(metrics=("unbiased_cka",), columns=("base_layer",)),
         Cells(
             "cka_of_models",
@@ -184,7 +184,7 @@ def geometry(context: ModelContext) -> Found:
         ),
     ),
 )
-def model_similarity(context: PairContext) -> Found:
+def model_similarity(context: PairContext) -> Measured:
     """Linear CKA of the layers of two models; made along with geometry.
 
     Every layer is compared with every layer of the run's first model, on the words of test. Vectors
@@ -209,10 +209,10 @@ def model_similarity(context: PairContext) -> Found:
         f"Linear CKA over test words (unbiased); rows: layers of {context.model.name}, columns: "
         f"layers of {base.model.name}."
     )
-    return Found(rows, facts={"words": len(context.rows("test"))}, notes=(note,))
+    return Measured(rows, facts={"words": len(context.rows("test"))}, notes=(note,))
 
 
-def _notes(
+def _cluster_notes(
     facts: Mapping[str, Any], least: int, rows: Sequence[Row], labels: Mapping[str, LabelSet]
 ) -> Iterator[str]:
     """Notes on the measured words and clusters."""

@@ -18,7 +18,7 @@ from probes.statistics.partition import Partition
 from probes.statistics.sums import Rows
 
 if TYPE_CHECKING:
-    from probes.extraction.vectors import Sharded
+    from probes.extraction.reading.vectors import Sharded
     from probes.measurements.context import ModelContext
 
 
@@ -153,7 +153,7 @@ class LabelSet:
 def label_sets(context: ModelContext) -> dict[str, LabelSet]:
     """Items to cluster, by kind of label that the corpus has."""
     found = {}
-    for name, find in (("upos", _tags), ("chunks", _chunks)):
+    for name, find in (("upos", _tags), ("chunks", _chunk_ends)):
         if name in context.corpus.layers:
             found[name] = _of_test(context, name, find)
     if "frames" in context.corpus.layers:
@@ -178,7 +178,7 @@ def _tags(sentence: Sentence) -> Iterator[tuple[str, tuple[int, ...]]]:
         yield tag, (place,)
 
 
-def _chunks(sentence: Sentence) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _chunk_ends(sentence: Sentence) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The first and the last word of each chunk."""
     for label, start, end in chunks_of(sentence.chunks):
         yield label, (start, end - 1)
@@ -190,7 +190,7 @@ def _predicates(sentence: Sentence) -> Iterator[tuple[str, tuple[int, ...]]]:
         yield frame.roleset, (frame.predicate[0],)
 
 
-def _items(context: ModelContext, split: str, find: Find) -> Iterator[ClusteredItem]:
+def _clustered_items(context: ModelContext, split: str, find: Find) -> Iterator[ClusteredItem]:
     rows, first = context.rows(split), 0
     for number, sentence in enumerate(context.corpus.splits[split]):
         for label, words in find(sentence):
@@ -200,7 +200,7 @@ def _items(context: ModelContext, split: str, find: Find) -> Iterator[ClusteredI
 
 def _of_test(context: ModelContext, layer: str, find: Find) -> LabelSet:
     """All items of the test split as one group."""
-    items = list(_items(context, "test", find))
+    items = list(_clustered_items(context, "test", find))
     group = _group(items, context.options.seed)
     left_out = sum(len(s) for s in context.corpus.splits["test"] if not s.layer(layer))
     missing = ""
@@ -218,7 +218,7 @@ def _senses(context: ModelContext) -> LabelSet:
     """
     by_lemma: dict[str, list[ClusteredItem]] = defaultdict(list)
     for split in context.corpus.splits:
-        for item in _items(context, split, _predicates):
+        for item in _clustered_items(context, split, _predicates):
             by_lemma[item.label.rpartition(".")[0]].append(item)
     kept = []
     for occurrences in by_lemma.values():

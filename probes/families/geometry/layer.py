@@ -16,7 +16,7 @@ from sklearn.metrics.cluster import expected_mutual_information
 from probes.common.arrays import Floats, Ints
 from probes.families.geometry.cosines import (
     anisotropy,
-    contributions,
+    cosine_contributions,
     intra_sentence_similarity,
     norms,
     self_similarity,
@@ -25,12 +25,12 @@ from probes.families.geometry.cosines import (
 from probes.families.geometry.labelled_words import LabelledGroup, LabelSet, Words
 from probes.records.row import Row
 from probes.records.values import Estimate
-from probes.statistics.bootstrap import estimate, means, weights
+from probes.statistics.bootstrap import estimate_of, means, weights
 from probes.statistics.partition import Partition
 from probes.statistics.sums import Rows, centred, cross_gram, ratio
 
 if TYPE_CHECKING:
-    from probes.extraction.vectors import Sharded
+    from probes.extraction.reading.vectors import Sharded
 
 DOMINANT = 3
 """Number of dimensions to list."""
@@ -53,7 +53,7 @@ class Averaged:
     explainable: Floats
 
 
-def averaged(rows: Rows, words: Words, seed: int) -> Averaged:
+def word_averages(rows: Rows, words: Words, seed: int) -> Averaged:
     """Measure each sentence and each frequent word type of a layer.
 
     Args:
@@ -154,7 +154,7 @@ def _dominant(unit: Rows, expected: Estimate, layer: int) -> Iterator[Row]:
     """The dimensions that contribute most, with their shares if the sum is above 0."""
     if expected.value is None:
         return
-    parts = contributions(unit)
+    parts = cosine_contributions(unit)
     clear = expected.interval is not None and expected.interval[0] > 0
     for rank, place in enumerate(np.argsort(-parts, kind="stable")[:DOMINANT], start=1):
         axes = {"rank": rank, "dimension": int(place)}
@@ -173,7 +173,7 @@ def _standardised(rows: Rows) -> float | None:
     mean, sd = rows.mean(0, dtype=np.float64), rows.std(0, dtype=np.float64)
     scale = np.where(sd > 0, sd, np.inf)
     even = (rows - mean.astype(rows.dtype)) / scale.astype(rows.dtype)
-    return float(contributions(unit_vectors(even)).sum())
+    return float(cosine_contributions(unit_vectors(even)).sum())
 
 
 def explainable_variance(rows: Rows) -> float:
@@ -227,7 +227,10 @@ def clustering(
     if labels.by_lemma:
         pairs = zip(labels.groups, found, strict=True)
         both = np.array(
-            [np.mean([agreement(group.labels, x) for x in runs], axis=0) for group, runs in pairs]
+            [
+                np.mean([cluster_agreement(group.labels, x) for x in runs], axis=0)
+                for group, runs in pairs
+            ]
         )
         return means(both, np.arange(len(both)), len(both), "lemmas")
     (group,), (clusters,) = labels.groups, found
@@ -245,7 +248,7 @@ def kmeans(vectors: Rows, n_clusters: int, seed: int) -> Ints:
         return np.stack([run.fit_predict(vectors) for run in runs])
 
 
-def agreement(labels: Ints, clusters: Ints) -> Floats:
+def cluster_agreement(labels: Ints, clusters: Ints) -> Floats:
     """Mutual information, normalised by the mean entropy and adjusted (Vinh et al. 2010, AMI_sum).
 
     Args:
@@ -256,7 +259,7 @@ def agreement(labels: Ints, clusters: Ints) -> Floats:
     """
     table = np.zeros((labels.max() + 1, clusters.max() + 1))
     np.add.at(table, (labels, clusters), 1)
-    found: Floats = _scores(table[None], _by_chance(table))[0]
+    found: Floats = _information_scores(table[None], _chance_information(table))[0]
     return found
 
 
@@ -269,10 +272,10 @@ def _over_documents(
     resamples than in the sample, as in samples than in the population; this bias is subtracted
     (Efron & Tibshirani 1993, section 10.6).
     """
-    values = np.mean([agreement(group.labels, each) for each in clusters], axis=0)
+    values = np.mean([cluster_agreement(group.labels, each) for each in clusters], axis=0)
     drawn = weights(partition.n)
     if drawn is None:
-        return [estimate(float(value), None, partition.clusters) for value in values]
+        return [estimate_of(float(value), None, partition.clusters) for value in values]
     document = partition.of_sentence[group.sentence]
     each = np.stack([agreement_in_resamples(group.labels, x, document, drawn) for x in clusters])
     starts = np.random.default_rng(seed).multinomial(STARTS, [1 / STARTS] * STARTS, len(drawn))
@@ -280,13 +283,13 @@ def _over_documents(
     replicates -= np.nanmean(replicates, axis=1, keepdims=True) - values[:, None]
     replicates = np.clip(replicates, np.array([[0.0], [-np.inf]]), 1)
     return [
-        estimate(float(value), row, partition.clusters)
+        estimate_of(float(value), row, partition.clusters)
         for value, row in zip(values, replicates, strict=True)
     ]
 
 
 def agreement_in_resamples(labels: Ints, clusters: Ints, document: Ints, drawn: Floats) -> Floats:
-    """`agreement` in each resample, with the sample's correction for chance. (resamples, 2).
+    """`cluster_agreement` by resample, with the sample's correction for chance. (resamples, 2).
 
     Args:
         document: cluster of sentences of each item. Shape (n,).
@@ -294,15 +297,15 @@ def agreement_in_resamples(labels: Ints, clusters: Ints, document: Ints, drawn: 
     """
     counts = np.zeros((drawn.shape[1], labels.max() + 1, clusters.max() + 1))
     np.add.at(counts, (document, labels, clusters), 1)
-    return _scores(np.tensordot(drawn, counts, 1), _by_chance(counts.sum(0)))
+    return _information_scores(np.tensordot(drawn, counts, 1), _chance_information(counts.sum(0)))
 
 
-def _by_chance(table: Floats) -> float:
+def _chance_information(table: Floats) -> float:
     """Expected mutual information of random clusters of the same sizes, in nats."""
     return float(expected_mutual_information(table, int(table.sum())))
 
 
-def _scores(tables: Floats, by_chance: float) -> Floats:
+def _information_scores(tables: Floats, by_chance: float) -> Floats:
     """NMI and AMI of contingency tables (…, labels, clusters)."""
     joint = tables / tables.sum((1, 2), keepdims=True)
     entropies = entr(joint.sum(1)).sum(1) + entr(joint.sum(2)).sum(1)

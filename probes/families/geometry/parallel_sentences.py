@@ -19,13 +19,13 @@ from probes.common.arrays import Floats
 from probes.common.errors import UserError, counted
 from probes.data.conllu_files import read_conllu
 from probes.data.treebank import language_of
-from probes.extraction.vectors import layer_part
-from probes.extraction.views import plain_text, view_over
+from probes.extraction.reading.vectors import layer_part
+from probes.extraction.reading.views import plain_text, view_over
 from probes.families.geometry import ParallelSentencesOptions
 from probes.families.geometry.cosines import unit_vectors
 from probes.families.geometry.position_share import PlacesOfTypes
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Found, measurement
+from probes.measurements.measurement import Measured, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
 from probes.statistics.bootstrap import means
@@ -34,8 +34,8 @@ from probes.statistics.sums import Rows
 
 if TYPE_CHECKING:
     from probes.data.sentence import Corpus, Sentence
-    from probes.extraction.collectors import Collector
-    from probes.extraction.views import View
+    from probes.extraction.reading.collectors import Collector
+    from probes.extraction.reading.views import View
     from probes.measurements.context import ModelContext
 
 READ, CENTRED, SHIFTED = "as read", "centred", "shifted"
@@ -98,9 +98,9 @@ def _collector(corpus: Corpus, layers: Sequence[int], options: object) -> Collec
 @measurement(
     "parallel_sentences",
     options=ParallelSentencesOptions,
-    view=_view,
+    reads=_view,
     collector=_collector,
-    views=(
+    shows=(
         Pivot(
             "variance between languages, %",
             ("language_share",),
@@ -148,7 +148,7 @@ def _collector(corpus: Corpus, layers: Sequence[int], options: object) -> Collec
         ),
     ),
 )
-def parallel_sentences(context: ModelContext) -> Found:
+def parallel_sentences(context: ModelContext) -> Measured:
     """How far languages lie apart, and whether translations are each other's nearest sentences."""
     languages = translations(context.corpus, context.options)
     own, *others = languages
@@ -179,7 +179,7 @@ def parallel_sentences(context: ModelContext) -> Found:
         f"all files. Means are of one half of the {drawn.clusters}, numbers of {n:,} sentences of "
         f"the other; a translation is the nearest by chance in {100 / n:.2g} %."
     )
-    return Found(rows, facts={"sentences": len(fitted), "candidates": n}, notes=[note])
+    return Measured(rows, facts={"sentences": len(fitted), "candidates": n}, notes=[note])
 
 
 def kinds_of_vectors(pair: Sequence[Rows], fitted: NDArray[np.bool_]) -> dict[str, Sequence[Rows]]:

@@ -16,7 +16,7 @@ from probes.common.arrays import Floats, Ints
 from probes.common.errors import counted
 from probes.families.geometry.labelled_words import words_of_test
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Found, measurement
+from probes.measurements.measurement import Measured, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
 from probes.statistics.sums import Rows, group_sums
@@ -100,7 +100,7 @@ class PlacesOfTypes:
 @measurement(
     "position_share",
     version=1,
-    views=(
+    shows=(
         Pivot(
             metrics=METRICS,
             columns=("metric",),
@@ -116,7 +116,7 @@ class PlacesOfTypes:
         ),
     ),
 )
-def position_share(context: ModelContext) -> Found:
+def position_share(context: ModelContext) -> Measured:
     """How much of the variation of a word's vectors its place in the sentence tells."""
     sentences = context.corpus.splits["test"]
     place = np.concatenate([np.arange(len(sentence)) for sentence in sentences])
@@ -126,15 +126,17 @@ def position_share(context: ModelContext) -> Found:
     rows: list[Row] = []
     with context.bar(len(context.layers)) as bar:
         for layer in context.layers:
-            rows += _rows(layer, words.shares(context.words("test", layer), shuffled), len(place))
+            rows += _share_rows(
+                layer, words.shares(context.words("test", layer), shuffled), len(place)
+            )
             bar.update(1)
     n_far = int((place > LAST_PLACE).sum())
     far = f"{counted(n_far, 'word')} beyond place {LAST_PLACE + 1} of a sentence count as there."
     facts = {"words": len(place), "types": len(words.sizes), "far_words": n_far}
-    return Found(rows, facts=facts, notes=[far] if n_far else [])
+    return Measured(rows, facts=facts, notes=[far] if n_far else [])
 
 
-def _rows(layer: int, shares: Floats | None, n: int) -> Iterator[Row]:
+def _share_rows(layer: int, shares: Floats | None, n: int) -> Iterator[Row]:
     if shares is None:
         why = "neither places nor vectors vary within word forms"
         yield from (Row(metric, None, layer, why=why) for metric in METRICS)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from probes.extraction.alignment import Pieces
-from probes.extraction.collectors import WordVectors
-from probes.extraction.shards import Shard, kept_words
+from probes.extraction.reading.alignment import Pieces
+from probes.extraction.reading.collectors import WordVectors
+from probes.extraction.reading.shards import Shard, kept_words
 from probes.records.header import ModelRecord
 
 

@@ -24,12 +24,12 @@ from probes.families.interventions.own_answers import (
 from probes.families.interventions.probed_sample import (
     DROP,
     csv_lines_by_task,
-    drawn,
     predict_in_passes,
     probed_samples,
+    sampled_sentences,
 )
 from probes.measurements.chart_views import Cells
-from probes.measurements.measurement import Found, measurement
+from probes.measurements.measurement import Measured, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.row_filters import PlacesOf
 from probes.records.record import Record, subject_title
@@ -41,7 +41,7 @@ from probes.tables.table import NOTHING, Table, TableRow
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats
-    from probes.extraction.interventions import How
+    from probes.extraction.changing.interventions import How
     from probes.measurements.context import ModelContext
 
 HEAD, ATTENTION, BLOCK = "head", "attention", "block"
@@ -56,7 +56,7 @@ def variants_of(
     Args:
         means: outputs of disabled heads for ``how="mean"``. Shape (layers, heads, head size).
     """
-    from probes.extraction.interventions import (
+    from probes.extraction.changing.interventions import (
         DisableAttention,
         DisableHead,
         OwnAttention,
@@ -86,7 +86,7 @@ def variants_of(
     extent=lambda request: dict.fromkeys(range(1, request.n_layers + 1), 1),
     more_tables=lambda record: [extreme_heads(record)],
     csv_lines=csv_lines_by_task,
-    views=(
+    shows=(
         Pivot(
             "a layer without its attention: drop at the last layer",
             (DROP,),
@@ -120,7 +120,7 @@ def variants_of(
         ),
     ),
 )
-def ablation(context: ModelContext) -> Found:
+def ablation(context: ModelContext) -> Measured:
     """Cost of disabling each head and block for probes, vectors and the model's answers.
 
     Rows have the disabled layer (and ``head``); ``disabled`` is a ``head``, all ``attention`` of
@@ -144,7 +144,7 @@ def ablation(context: ModelContext) -> Found:
     rows: list[Row] = []
     left_out: list[str] = []
     for split, passes in (("dev", heads), ("test", variants)):
-        sample = drawn(len(context.corpus.splits[split]), options.sentences)
+        sample = sampled_sentences(len(context.corpus.splits[split]), options.sentences)
         samples, notes = probed_samples(context, sample, len(passes), split)
         left_out += notes
         compared_view = "plain" if split == "test" else ""
@@ -157,16 +157,16 @@ def ablation(context: ModelContext) -> Found:
             left_out.append(NO_HEAD)
     left_out = list(dict.fromkeys(left_out))
     facts = {"sentences": len(sample), "heads": sites.n_heads}
-    return Found(rows, facts=facts, notes=left_out)
+    return Measured(rows, facts=facts, notes=left_out)
 
 
 def _mean_outputs(context: ModelContext) -> Floats:
     """Mean output of each head over words of dev. Shape (blocks, heads, head size)."""
-    from probes.extraction.head_collectors import FOUND, HeadOutputs
-    from probes.extraction.views import plain_text, view_over
+    from probes.extraction.changing.head_collectors import FOUND, HeadOutputs
+    from probes.extraction.reading.views import plain_text, view_over
 
     dev = context.corpus.splits["dev"]
-    texts = [plain_text(dev[i]) for i in drawn(len(dev), context.options.sentences)]
+    texts = [plain_text(dev[i]) for i in sampled_sentences(len(dev), context.options.sentences)]
     read = context.read(view_over(texts, "plain"), HeadOutputs())
     sums: Floats = np.sum([arrays[FOUND].numpy() for _, arrays in read], axis=0)
     return sums[..., :-1] / sums[..., -1:]

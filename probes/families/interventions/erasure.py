@@ -32,12 +32,12 @@ from probes.families.interventions.probed_sample import (
     Refitted,
     as_columns,
     csv_lines_by_task,
-    drawn,
     predict_in_passes,
     probed_samples,
+    sampled_sentences,
 )
 from probes.measurements.chart_views import Cells, Lines
-from probes.measurements.measurement import Beside, Found, measurement
+from probes.measurements.measurement import Measured, UseColumn, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.row_filters import PlacesOf
 from probes.records.row import Row
@@ -53,7 +53,7 @@ DROP, SCORE = "erasure_drop", "probe_score"
 LABELS, CONTROL, RANDOM, NOTHING = "labels", "control task", "random", "nothing"
 """Values of ``eraser``, and of ``less``, the drop subtracted (``nothing``: none)."""
 
-DRAWS = 5
+N_ERASER_DRAWS = 5
 """Number of draws of control labels, and of random directions."""
 
 _ROWS = 1 << 13
@@ -72,7 +72,7 @@ _LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
     options=ErasureOptions,
     head="used",
     csv_lines=csv_lines_by_task,
-    views=(
+    shows=(
         Pivot(
             "the task's probe at the last layer",
             (DROP,),
@@ -124,8 +124,8 @@ _LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
             note="Rows: the layer where labels are erased; columns: the probed layer.",
         ),
     ),
-    beside=(
-        Beside(
+    use_columns=(
+        UseColumn(
             "erased, own answers",
             "Erased: drop of the model's own answers, or of the last layer's probe, if labels are "
             "erased at this layer, minus the drop from erasing labels of the control task.",
@@ -133,7 +133,7 @@ _LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
             {"eraser": LABELS, "less": CONTROL},
             "erased",
         ),
-        Beside(
+        UseColumn(
             "erased, last probe",
             "",
             DROP,
@@ -142,7 +142,7 @@ _LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
         ),
     ),
 )
-def erasure(context: ModelContext) -> Found:
+def erasure(context: ModelContext) -> Measured:
     """Cost of erasing a task's labels at each layer for probes and the model's answers.
 
     The task ``erased`` is erased at the ``layer`` of the row. ``erasure_drop`` is the loss of the
@@ -155,13 +155,13 @@ def erasure(context: ModelContext) -> Found:
 
     The model's own answers are those of `ablation`. ``probe_score`` is the reported score of the
     layer; ``erased_rank`` and ``erased_variance`` give the size of the change. Values of controls
-    are means over `DRAWS` draws, whose variance is part of intervals and tests.
+    are means over `N_ERASER_DRAWS` draws, whose variance is part of intervals and tests.
 
     Raises:
         NotServedError: no scored task has probes that can be applied again.
     """
     options = context.options
-    sample = drawn(len(context.corpus.splits["test"]), options.sentences)
+    sample = sampled_sentences(len(context.corpus.splits["test"]), options.sentences)
     tasks, notes = probed_samples(context, sample, 1)
     questions = questions_in(context, "test", sample)
     rows: list[Row] = []
@@ -169,7 +169,7 @@ def erasure(context: ModelContext) -> Found:
         examples = task.context.examples
         targets = [examples.targets("train")]
         if has_types(examples):
-            targets.extend(control_labels(examples, "train", range(DRAWS)))
+            targets.extend(control_labels(examples, "train", range(N_ERASER_DRAWS)))
         else:
             notes.append(f"{task.name} has no control task: its examples have no types.")
         variants, sizes = _erasures(task, targets)
@@ -186,7 +186,7 @@ def erasure(context: ModelContext) -> Found:
             rows += own_answers(context, variants, questions)
         except NoHeadError:
             notes.append(NO_HEAD)
-    return Found(rows, facts={"sentences": len(sample)}, notes=list(dict.fromkeys(notes)))
+    return Measured(rows, facts={"sentences": len(sample)}, notes=list(dict.fromkeys(notes)))
 
 
 def _erasures(
@@ -200,20 +200,20 @@ def _erasures(
     Returns:
         the passes; and rows with the score of each layer's probe and the size of the erasures.
     """
-    from probes.extraction.interventions import Erase
+    from probes.extraction.changing.interventions import Erase
 
     variants, rows, context = [Variant()], [], task.context
     for layer in task.layers:
         if score := context.result.at(context.task.metric, layer):
             between, own = (score.low, score.high), {"erased": task.name}
             rows.append(Row(SCORE, score.value, layer, *between, n=score.n, axes=own))
-        moments = _moments(context, layer, targets)
+        moments = _moments_of_layer(context, layer, targets)
         width = moments.xz.shape[-1] // len(targets)
         columns = [slice(i * width, (i + 1) * width) for i in range(len(targets))]
         labels, *controls = (leace(moments.with_labels(each)) for each in columns)
         change = labels.change(moments)
         erasers = {LABELS: [labels], **({CONTROL: controls} if controls else {})}
-        erasers[RANDOM] = [random_subspace(moments, change, seed) for seed in range(DRAWS)]
+        erasers[RANDOM] = [random_subspace(moments, change, seed) for seed in range(N_ERASER_DRAWS)]
         starts = accumulate(map(len, erasers.values()), initial=len(variants))
         first = dict(zip(erasers, starts, strict=False))
         for name, draws in erasers.items():
@@ -229,7 +229,7 @@ def _erasures(
     return variants, rows
 
 
-def _moments(context: TaskContext, layer: int, targets: Sequence[NDArray[Any]]) -> Moments:
+def _moments_of_layer(context: TaskContext, layer: int, targets: Sequence[NDArray[Any]]) -> Moments:
     """Moments of all training examples at one layer.
 
     Args:

@@ -15,7 +15,8 @@ import numpy as np
 
 from probes.common.errors import counted, layer_ranges, listed
 from probes.examples.examples import NotServedError
-from probes.extraction.views import View
+from probes.examples.verb_forms import TASK
+from probes.extraction.reading.views import View
 from probes.families.interventions import InterchangeOptions
 from probes.families.interventions.interchange_pairs import (
     DIRECTIONS,
@@ -28,19 +29,18 @@ from probes.families.interventions.interchange_pairs import (
     aligned,
     choice,
     contrasts,
-    drawn,
+    train_and_test_contrasts,
     with_sides,
 )
 from probes.measurements.chart_views import Cells, Lines
-from probes.measurements.measurement import Beside, Found, measurement
+from probes.measurements.measurement import Measured, UseColumn, measurement
 from probes.measurements.pivots import Pivot
-from probes.measurements.verb_forms import TASK
-from probes.records.row import Place, Row
+from probes.records.row import AxisValue, Row
 from probes.records.values import ends
 from probes.statistics.bootstrap import bounds, informative, interval
+from probes.statistics.of_families.strata import Strata
 from probes.statistics.partition import FEWEST
-from probes.statistics.strata import Strata
-from probes.statistics.sums import sparse
+from probes.statistics.sums import sparse_matrix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from probes.common.arrays import Floats, Ints
     from probes.data.items import Item
     from probes.data.sentence import Corpus
-    from probes.extraction.alignment import Pieces
-    from probes.extraction.collectors import Collector
-    from probes.extraction.views import Text
+    from probes.extraction.reading.alignment import Pieces
+    from probes.extraction.reading.collectors import Collector
+    from probes.extraction.reading.views import Text
     from probes.measurements.context import ModelContext
 
 RATIO, FLIPPED, ACCURACY = "log_odds_ratio", "flipped", "interchange_accuracy"
@@ -58,7 +58,7 @@ RATIO, FLIPPED, ACCURACY = "log_odds_ratio", "flipped", "interchange_accuracy"
 OWN, ARBITRARY, DIFFERENCE = "own", "arbitrary", "own minus arbitrary"
 """Values of ``answers``: the continuations of the pair, two arbitrary tokens, or the difference."""
 
-DRAWS = 20
+N_ARBITRARY_PAIRS = 20
 """Number of draws of two arbitrary tokens, for each pair of prompts."""
 
 CHANGED, LAST, MASKED = "the changed token", "the last token", "the masked token"
@@ -82,10 +82,10 @@ def _no_collector(corpus: Corpus, layers: Sequence[int], options: InterchangeOpt
     needs=("pairs",),
     options=InterchangeOptions,
     head="needed",
-    view=lambda corpus, options: View("written", ()),  # prompts depend on tokens
+    reads=lambda corpus, options: View("written", ()),  # prompts depend on tokens
     collector=_no_collector,
     shares_arrays=True,
-    views=(
+    shows=(
         Pivot(
             "flipped by the whole vector, %",
             (FLIPPED,),
@@ -112,7 +112,7 @@ def _no_collector(corpus: Corpus, layers: Sequence[int], options: InterchangeOpt
                 where={**_POOLED, "answers": answers},
                 apart="at",
                 note="How far the odds of two unrelated tokens move, in either direction: the mean "
-                f"of {DRAWS} draws for each pair of prompts{more}.",
+                f"of {N_ARBITRARY_PAIRS} draws for each pair of prompts{more}.",
             )
             for answers, title, more in (
                 (ARBITRARY, "of two arbitrary tokens", ""),
@@ -133,8 +133,8 @@ def _no_collector(corpus: Corpus, layers: Sequence[int], options: InterchangeOpt
         ),
         Lines("interchanged", RATIO, line="direction", apart="at", where=_POOLED),
     ),
-    beside=tuple(
-        Beside(
+    use_columns=tuple(
+        UseColumn(
             name,
             "Interchanged: share of answers that follow the source if the last (or masked) token's "
             "state at this layer is the source's, or its part along the mean difference.",
@@ -145,7 +145,7 @@ def _no_collector(corpus: Corpus, layers: Sequence[int], options: InterchangeOpt
         for name, direction in (("interchanged", WHOLE_VECTOR), ("along one direction", MEAN))
     ),
 )
-def interchange(context: ModelContext) -> Found:
+def interchange(context: ModelContext) -> Measured:
     """Answers that follow a source's state, exchanged by layer, position and direction.
 
     Rows: ``log_odds_ratio``, the mean over pairs of log p(answer of the base) − log p(answer of the
@@ -162,7 +162,7 @@ def interchange(context: ModelContext) -> Found:
     from probes.families.interventions.interchange_passes import interchanged, tokens_of
 
     options, causal = context.options, context.model.causal
-    chosen = _chosen(context.corpus.items, causal, options)
+    chosen = _contrasts_by_paradigm(context.corpus.items, causal, options)
     texts = (text for parts in chosen.values() for part in parts for x in part for y in x.texts()
              for text in y)  # fmt: skip
     pieces = tokens_of(context, texts)
@@ -175,7 +175,7 @@ def interchange(context: ModelContext) -> Found:
             continue
         end, place, n = test[0].shape
         places = range(place, end) if causal else range(n)
-        columns = _columns(test, pieces.values(), len(measured))
+        columns = _logit_columns(test, pieces.values(), len(measured))
         logits = interchanged(context, train, test, places, columns, len(measured))
         measured.append(_Measured.of(paradigm, test, places, *logits))
     if not measured:
@@ -184,7 +184,7 @@ def interchange(context: ModelContext) -> Found:
             "one token and want different continuations, with equally many tokens before"
         )
     n_pairs = sum(len(x.pairs) for x in measured)
-    n_words = len(set(_units([pair.changed for x in measured for pair in x.pairs])))
+    n_words = len(set(_resampling_units([pair.changed for x in measured for pair in x.pairs])))
     n_answers = sum(len(x.right) for x in measured)
     notes = [
         f"{len(measured)} of {len(chosen)} paradigms have pairs that fit: {n_pairs:,} in test, "
@@ -195,10 +195,10 @@ def interchange(context: ModelContext) -> Found:
     if unfit:
         notes.append(f"Fewer than {_FEWEST} pairs for training or test: {', '.join(unfit)}.")
     facts = {"paradigms": len(measured), "pairs": n_pairs, "continuations": n_answers}
-    return Found(_rows(measured, context.layers, causal), facts=facts, notes=notes)
+    return Measured(_interchange_rows(measured, context.layers, causal), facts=facts, notes=notes)
 
 
-def _chosen(
+def _contrasts_by_paradigm(
     items: Sequence[Item], causal: bool, options: InterchangeOptions
 ) -> dict[str, list[list[Contrast]]]:
     """Contrasts for train and for test, by paradigm; more than are wanted, as shapes differ."""
@@ -207,7 +207,7 @@ def _chosen(
         given[item.paradigm].append(choice(item, causal))
     found = {}
     for paradigm, own in given.items():
-        train, test = drawn(with_sides(contrasts(filter(None, own))))
+        train, test = train_and_test_contrasts(with_sides(contrasts(filter(None, own))))
         found[paradigm] = [train[: 8 * options.training], test[: 8 * options.pairs]]
     return found
 
@@ -228,7 +228,7 @@ def _aligned(
     ]
 
 
-def _columns(pairs: Sequence[Pair], pieces: Iterable[Pieces], seed: int) -> Ints:
+def _logit_columns(pairs: Sequence[Pair], pieces: Iterable[Pieces], seed: int) -> Ints:
     """Tokens whose logits are wanted: draws of two arbitrary ones, the answers. Shape (pairs, k).
 
     Arbitrary tokens are drawn from those of all texts. Draws of all pairs are independent, so that
@@ -237,9 +237,12 @@ def _columns(pairs: Sequence[Pair], pieces: Iterable[Pieces], seed: int) -> Ints
     answers = {token for pair in pairs for two in pair.answers for token in two}
     others = sorted({token for x in pieces for token in x.ids.tolist()} - answers)
     width = max(len(pair.answers) for pair in pairs)
-    rng, columns = np.random.default_rng(seed), np.zeros((len(pairs), 2 * (DRAWS + width)), int)
+    rng, columns = (
+        np.random.default_rng(seed),
+        np.zeros((len(pairs), 2 * (N_ARBITRARY_PAIRS + width)), int),
+    )
     for row, pair in zip(columns, pairs, strict=True):
-        draws = [rng.choice(others, 2, replace=False) for _ in range(DRAWS)]
+        draws = [rng.choice(others, 2, replace=False) for _ in range(N_ARBITRARY_PAIRS)]
         flat = np.concatenate([*draws, *pair.answers])
         row[: len(flat)] = flat
     return columns
@@ -272,24 +275,28 @@ class _Measured(NamedTuple):
         cls, paradigm: str, pairs: Sequence[Pair], places: Sequence[int], *logits: Floats
     ) -> _Measured:
         """The values of a paradigm, given the results of `interchanged`."""
-        own = [(i, DRAWS + j) for i, pair in enumerate(pairs) for j in range(len(pair.answers))]
+        own = [
+            (i, N_ARBITRARY_PAIRS + j)
+            for i, pair in enumerate(pairs)
+            for j in range(len(pair.answers))
+        ]
         rows, columns = np.array(own).T
         base, source, changed = (x[..., ::2] - x[..., 1::2] for x in logits)  # log-odds of two
         before, after = base[..., rows, columns], changed[..., rows, columns]
-        moved = np.abs(base - changed)[..., :DRAWS].mean(-1)[..., rows]
+        moved = np.abs(base - changed)[..., :N_ARBITRARY_PAIRS].mean(-1)[..., rows]
         right = (before > 0) & (source[rows, columns] < 0)
         names = [(pairs[i].changed, paradigm) for i in rows]
         follows = (1 - np.sign(after)) / 2
         return cls(paradigm, pairs, places, before - after, moved, follows, right, names)
 
-    def rows(self, layers: Sequence[int], axes: Sequence[Mapping[str, Place]]) -> Iterator[Row]:
+    def rows(self, layers: Sequence[int], axes: Sequence[Mapping[str, AxisValue]]) -> Iterator[Row]:
         """Means over all continuations.
 
         Args:
             axes: of each place.
         """
         words, paradigms = zip(*self.changed, strict=True)
-        strata, every = Strata.of(_units(words), paradigms), np.arange(len(self.right))
+        strata, every = Strata.of(_resampling_units(words), paradigms), np.arange(len(self.right))
         right, enough = np.flatnonzero(self.right), strata.n_clusters(every) >= FEWEST
         scales = (
             (RATIO, OWN, self.ratio, every),
@@ -357,17 +364,19 @@ class _Measured(NamedTuple):
         )
 
 
-def _units(changed: Sequence[tuple[str, str]]) -> list[str]:
+def _resampling_units(changed: Sequence[tuple[str, str]]) -> list[str]:
     """The unit of resampling of each pair of words: all that are linked by words in common."""
     from scipy.sparse.csgraph import connected_components  # slow to import
 
     words = {word: i for i, word in enumerate(sorted({x for two in changed for x in two}))}
     ends_of = np.array([[words[x] for x in two] for two in changed]).T
-    links = sparse((np.ones(len(changed)), tuple(ends_of)), (len(words), len(words)))
+    links = sparse_matrix((np.ones(len(changed)), tuple(ends_of)), (len(words), len(words)))
     return [str(x) for x in connected_components(links, directed=False)[1][ends_of[0]]]
 
 
-def _rows(measured: Sequence[_Measured], layers: Sequence[int], causal: bool) -> Iterator[Row]:
+def _interchange_rows(
+    measured: Sequence[_Measured], layers: Sequence[int], causal: bool
+) -> Iterator[Row]:
     """Rows of each paradigm at all positions, and of all at the places that they share."""
     for each in measured:
         prompt = f"{each.paradigm}: {' '.join(each.words)}"

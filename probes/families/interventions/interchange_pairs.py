@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from probes.data.items import WHOLE, Item
-from probes.extraction.views import Text
+from probes.extraction.reading.views import Text
 
 if TYPE_CHECKING:
-    from probes.extraction.alignment import Pieces
+    from probes.extraction.reading.alignment import Pieces
 
 DIRECTIONS = WHOLE_VECTOR, MEAN, PROBE, LEACE, COMPONENT, SHUFFLED, RANDOM = (
     "whole",
@@ -160,7 +160,9 @@ def with_sides(given: Sequence[Contrast]) -> list[Contrast]:
     ]
 
 
-def drawn(given: Sequence[Contrast], seed: int = 0) -> tuple[list[Contrast], list[Contrast]]:
+def train_and_test_contrasts(
+    given: Sequence[Contrast], seed: int = 0
+) -> tuple[list[Contrast], list[Contrast]]:
     """Contrasts for train and for test; each prefix occurs once.
 
     The order is random, but begins with one contrast for each pair of words in which they differ.

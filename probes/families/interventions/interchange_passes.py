@@ -12,15 +12,15 @@ import torch
 
 from probes.common.arrays import Floats, Ints
 from probes.common.errors import UserError
-from probes.extraction.alignment import Pieces
-from probes.extraction.collectors import Collector, ModelProperties, layer_states
-from probes.extraction.interventions import Custom
-from probes.extraction.lm_head import Lens
-from probes.extraction.padding import PaddedWindows
-from probes.extraction.shards import Shard
-from probes.extraction.sites import Site
-from probes.extraction.views import Text, view_over
-from probes.extraction.windows import Window
+from probes.extraction.changing.interventions import Custom
+from probes.extraction.changing.sites import Site
+from probes.extraction.models.lm_head import Lens
+from probes.extraction.reading.alignment import Pieces
+from probes.extraction.reading.collectors import Collector, ModelProperties, layer_states
+from probes.extraction.reading.padding import PaddedWindows
+from probes.extraction.reading.shards import Shard
+from probes.extraction.reading.views import Text, view_over
+from probes.extraction.reading.windows import Window
 from probes.families.interventions.erasers import Moments, leace
 from probes.families.interventions.interchange_pairs import (
     COMPONENT,

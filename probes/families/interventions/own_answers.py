@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from probes.measurements.verb_forms import TASK, Forms, Question, answered, spaced
-from probes.records.row import Place, Row
+from probes.examples.verb_forms import TASK, Forms, Question, answered, spaced
+from probes.records.row import AxisValue, Row
 from probes.records.values import ends
 from probes.statistics.bootstrap import RESAMPLES, bounds, informative, summed
 from probes.statistics.metrics import quantity
+from probes.statistics.of_families.ratios import RatioParts, ratio_intervals
 from probes.statistics.partition import Partition
-from probes.statistics.ratios import RatioParts, intervals
 from probes.statistics.replicates import Spread, pooled, training_noise
 from probes.statistics.significance import smallest_drop
-from probes.statistics.sums import sparse
+from probes.statistics.sums import sparse_matrix
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats, Ints
     from probes.data.sentence import Sentence
-    from probes.extraction.collectors import Collector
-    from probes.extraction.interventions import Intervention
-    from probes.extraction.token_scores import ScoredStretches
-    from probes.extraction.views import Text
+    from probes.extraction.changing.interventions import Intervention
+    from probes.extraction.reading.collectors import Collector
+    from probes.extraction.reading.token_scores import ScoredStretches
+    from probes.extraction.reading.views import Text
     from probes.measurements.context import ModelContext
 
 
@@ -44,8 +44,8 @@ class Variant(NamedTuple):
 
     interventions: tuple[Intervention, ...] = ()
     layer: int = 0
-    axes: Mapping[str, Place] = {}
-    against: tuple[tuple[int, Mapping[str, Place]], ...] = ()
+    axes: Mapping[str, AxisValue] = {}
+    against: tuple[tuple[int, Mapping[str, AxisValue]], ...] = ()
     first_draw: int | None = None
 
     @property
@@ -65,11 +65,11 @@ class Comparison(NamedTuple):
     changed: tuple[int, ...]
     other: tuple[int, ...]
     layer: int
-    axes: Mapping[str, Place]
+    axes: Mapping[str, AxisValue]
     share: float
 
     @property
-    def family(self) -> tuple[tuple[str, Place], ...]:
+    def family(self) -> tuple[tuple[str, AxisValue], ...]:
         """Axes shared by comparisons that are tested together: all heads, layers, or shares."""
         within = "head", "percent_disabled"
         return tuple(sorted((k, x) for k, x in self.axes.items() if k not in within))
@@ -167,7 +167,7 @@ def with_words(sentences: Sequence[Sentence], causal: bool) -> tuple[list[Text],
     Only words with a letter count. A causal model scores all of them, a masked model a random
     sample with at least one word per text.
     """
-    from probes.extraction.views import Text
+    from probes.extraction.reading.views import Text
 
     rng, texts, words = np.random.default_rng(0), [], {}
     for sentence in sentences:
@@ -189,21 +189,21 @@ def own_answers(
     Raises:
         NoHeadError: the model has no language-model head.
     """
-    from probes.extraction.token_scores import LossOfWords, TokenScores
+    from probes.extraction.reading.token_scores import LossOfWords, TokenScores
 
     compared, n = comparisons(variants), len(questions.partition.of_sentence)
 
     def rows(
         name: str, values: Sequence[Floats], sentence: Ints, counts: Ints | Floats
     ) -> Iterator[Row]:
-        sums = summed(sparse(drops(values).T), sentence, n).toarray()
+        sums = summed(sparse_matrix(drops(values).T), sentence, n).toarray()
         parts = RatioParts(sums, np.bincount(sentence, counts, n).astype(np.float64))
         scores, noise = [float(x.sum() / counts.sum()) for x in values], None
         if spreads := {i: x for i, each in enumerate(compared) if (x := each.spread(scores))}:
             noise = np.zeros((len(compared), RESAMPLES))
             for i, spread in spreads.items():
                 (noise[i],) = training_noise(f"{name} {compared[i]}", [0], *spread, RESAMPLES)
-        pairs = intervals(parts, questions.partition, noise, quantity(name).bounds)
+        pairs = ratio_intervals(parts, questions.partition, noise, quantity(name).bounds)
         both = zip(parts.scores.tolist(), pairs, strict=True)
         for each, (value, pair) in zip(compared, both, strict=True):
             between = ends(informative(bounds(pair)))
@@ -220,13 +220,15 @@ def own_answers(
 
     if questions.texts:
         losses = []
-        for found in _scores(context, variants, questions.texts, LossOfWords(questions.words)):
+        for found in _scores_by_pass(
+            context, variants, questions.texts, LossOfWords(questions.words)
+        ):
             place = [found.view.index[text] for text in questions.texts]
             losses.append(np.add.reduceat(found.within_word, found.first)[place])
             pieces = np.add.reduceat(found.pieces, found.first)[place]
         yield from rows(LOSS, losses, questions.of_text, pieces)
     texts = [text for each in questions.verbs for text in each]
-    scores = _scores(context, variants, texts, TokenScores()) if texts else ()
+    scores = _scores_by_pass(context, variants, texts, TokenScores()) if texts else ()
     answers = [answered(found.with_word_ends(), questions.verbs) for found in scores]
     if answers and (alike := answers[0].comparable).any():
         of_verb, ones = questions.of_verb[alike], np.ones(alike.sum())
@@ -241,16 +243,18 @@ def own_answers(
             yield Row(SMALLEST, value, each.layer, n=len(values), axes=each.axes)
 
 
-def _scores(
+def _scores_by_pass(
     context: ModelContext, variants: Sequence[Variant], texts: Iterable[Text], collector: Collector
 ) -> Iterator[ScoredStretches]:
     """The collector's scores in each pass, in order."""
-    from probes.extraction.shards import Shard
-    from probes.extraction.token_scores import scored
-    from probes.extraction.views import view_over
+    from probes.extraction.reading.shards import Shard
+    from probes.extraction.reading.token_scores import joined_token_scores
+    from probes.extraction.reading.views import view_over
 
     view = view_over(texts, "written")
     shard = Shard(0, np.arange(len(view.texts)), view.texts)
     changes = [variant.interventions for variant in variants]
     for _, arrays in context.read_changed(view, collector, changes):
-        yield scored(view, [shard], [{name: array.numpy() for name, array in arrays.items()}])
+        yield joined_token_scores(
+            view, [shard], [{name: array.numpy() for name, array in arrays.items()}]
+        )

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from probes.examples.examples import NotServedError
-from probes.extraction.vectors import layer_part
+from probes.extraction.reading.vectors import layer_part
 from probes.families.interventions.own_answers import Comparison, Variant, comparisons
 from probes.measurements.measurement import csv_lines
-from probes.measurements.stored_probes import StoredProbes, predictions, span_means, why_not
+from probes.probing.stored_probes import StoredProbes, probe_predictions, span_means, why_not
 from probes.records.record import Record
-from probes.records.row import Place, Row
+from probes.records.row import AxisValue, Row
 from probes.records.values import ends
 from probes.statistics.bootstrap import bounds, cluster_sums, draws_of, informative, interval
-from probes.statistics.cka import linear_cka
-from probes.statistics.metrics import averaged, mean_of_draws, metrics
+from probes.statistics.metrics import mean_of_draws, metric_over_draws, metrics
+from probes.statistics.of_families.cka import linear_cka
 from probes.statistics.partition import FEWEST
 from probes.statistics.replicates import Replicates, Spread, p_values_of
 from probes.statistics.sums import beside
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
     from probes.common.arrays import Floats, Ints
     from probes.examples.examples import Examples
-    from probes.extraction.views import Text
-    from probes.extraction.windows import Pooling
+    from probes.extraction.reading.views import Text
+    from probes.extraction.reading.windows import Pooling
     from probes.measurements.context import ModelContext, TaskContext
 
 
 DROP = "ablation_drop"
 
 
-def drawn(n: int, size: int) -> Ints:
+def sampled_sentences(n: int, size: int) -> Ints:
     """Numbers of up to `size` of n sentences, drawn with a fixed seed; ascending."""
     found: Ints = np.sort(np.random.default_rng(0).permutation(n)[:size])
     return found
@@ -161,7 +161,7 @@ class ProbedSample(SampledExamples):
                 continue
             compared = [each for each in comparisons(variants) if each.layer <= at]
             both = self._both_sides(compared, predicted[:, place], at)
-            p = _p_values(compared, both) if on_test and at == last else {}
+            p = _p_by_number(compared, both) if on_test and at == last else {}
             for number, (each, sides) in enumerate(zip(compared, both, strict=True)):
                 pair = None
                 if draws is not None:
@@ -196,7 +196,9 @@ class ProbedSample(SampledExamples):
             mean = mean_of_draws(np.array([[scores[i] for i in numbers]]))
             joined = beside([sums[i] for i in numbers])
             of_draws = spread or (None, 0)
-            return Replicates(mean, averaged(metric, len(numbers)), [joined], [at], name, *of_draws)
+            return Replicates(
+                mean, metric_over_draws(metric, len(numbers)), [joined], [at], name, *of_draws
+            )
 
         found = []
         for each in compared:
@@ -218,7 +220,7 @@ class _Sides(NamedTuple):
     n_different: int
 
 
-def _p_values(compared: Sequence[Comparison], both: Sequence[_Sides]) -> dict[int, float]:
+def _p_by_number(compared: Sequence[Comparison], both: Sequence[_Sides]) -> dict[int, float]:
     """P-values by number, corrected by family; none if fewer than 20 clusters differ."""
     families: dict[Any, list[int]] = defaultdict(list)
     for number, (each, sides) in enumerate(zip(compared, both, strict=True)):
@@ -247,7 +249,7 @@ class Refitted(SampledExamples):
 
     def __init__(self, test: ProbedSample, n_sentences: int) -> None:
         with_examples = np.unique(test.context.examples.splits["train"].sentence)
-        sentences = with_examples[drawn(len(with_examples), n_sentences)]
+        sentences = with_examples[sampled_sentences(len(with_examples), n_sentences)]
         super().__init__(test.context, "train", sentences)
         self.test = test
         self.predicted = np.empty_like(test.predicted)
@@ -277,7 +279,7 @@ class Refitted(SampledExamples):
                 about = context.spec.family, context.task.kind
                 probe = LayerProbe(*about, device=str(context.device), class_weight=weight)
                 probe.fit(train, labels, groups=self.split.sentence[kept])
-                self.predicted[number, place] = predictions(probe, test)
+                self.predicted[number, place] = probe_predictions(probe, test)
 
 
 def as_columns(examples: Examples, targets: NDArray[Any]) -> Floats:
@@ -324,9 +326,9 @@ def predict_in_passes(
     Yields:
         rows with the similarity of vectors.
     """
-    from probes.extraction.collectors import WordVectors
-    from probes.extraction.shards import kept_words
-    from probes.extraction.views import view_over
+    from probes.extraction.reading.collectors import WordVectors
+    from probes.extraction.reading.shards import kept_words
+    from probes.extraction.reading.views import view_over
 
     changes = [variant.interventions for variant in variants]
     for name in dict.fromkeys(each.view for each in samples):
@@ -369,7 +371,7 @@ def vectors_compared(
             yield Row("unbiased_cka", cka, changed.layer, n=len(found), axes=axes)
 
 
-def csv_lines_by_task(record: Record) -> Iterator[Mapping[str, Place]]:
+def csv_lines_by_task(record: Record) -> Iterator[Mapping[str, AxisValue]]:
     """All numbers, with the predicted task in a column named ``task``."""
     for line in csv_lines(record):
         yield {"task" if name == "predicts" else name: place for name, place in line.items()}

@@ -26,14 +26,14 @@ from probes.families.interventions.own_answers import (
 from probes.families.interventions.probed_sample import (
     DROP,
     csv_lines_by_task,
-    drawn,
     predict_in_passes,
     probed_samples,
+    sampled_sentences,
 )
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Found, measurement
+from probes.measurements.measurement import Measured, measurement
 from probes.measurements.pivots import Pivot
-from probes.records.row import Place, Row
+from probes.records.row import AxisValue, Row
 from probes.statistics.bootstrap import means
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ _NOTE = f"Random: mean and range of {N_RANDOM} orders."
     head="needed",
     extent=lambda request: dict.fromkeys(range(1, request.n_layers + 1), 1),
     csv_lines=csv_lines_by_task,
-    views=(
+    shows=(
         Pivot(
             "importance of heads",
             (IMPORTANCE,),
@@ -115,7 +115,7 @@ _NOTE = f"Random: mean and range of {N_RANDOM} orders."
         ),
     ),
 )
-def pruning(context: ModelContext) -> Found:
+def pruning(context: ModelContext) -> Measured:
     """Importance of heads by gradients, and the cost of disabling the least important ones.
 
     ``head_importance`` is measured on dev. Heads are sorted by it, divided by the l2 norm of their
@@ -136,7 +136,7 @@ def pruning(context: ModelContext) -> Found:
     norms = np.linalg.norm(importance, axis=1, keepdims=True)
     by_layer = importance / np.where(norms > 0, norms, 1)
     order = [heads[i] for i in np.argsort(by_layer, axis=None, kind="stable")]
-    sample = drawn(len(context.corpus.splits["test"]), context.options.sentences)
+    sample = sampled_sentences(len(context.corpus.splits["test"]), context.options.sentences)
     questions = questions_in(context, "test", sample)
 
     single = [Variant(), *(_disabled([x], x[0], {"head": x[1]}) for x in heads)]
@@ -152,15 +152,15 @@ def pruning(context: ModelContext) -> Found:
         own = each.rows(variants, DROP, each.predicted)
         drops += (row for row in own if row.axes["at"] == each.layers[-1])
     rows += _with_ranges([*drops, *own_answers(context, variants, questions)])
-    return Found(rows, facts={"sentences": len(sample), "heads": len(heads)}, notes=notes)
+    return Measured(rows, facts={"sentences": len(sample), "heads": len(heads)}, notes=notes)
 
 
 def _importance(context: ModelContext) -> tuple[list[Row], Floats]:
     """Rows of importance, whose intervals resample documents of dev, and values (blocks, heads)."""
-    from probes.extraction.head_collectors import FOUND, LossGradients
-    from probes.extraction.views import view_over
+    from probes.extraction.changing.head_collectors import FOUND, LossGradients
+    from probes.extraction.reading.views import view_over
 
-    sample = drawn(len(context.corpus.splits["dev"]), context.options.sentences)
+    sample = sampled_sentences(len(context.corpus.splits["dev"]), context.options.sentences)
     questions = questions_in(context, "dev", sample)
     view, partition = view_over(questions.texts, "written"), questions.partition
     gradients = np.zeros((len(view.texts), context.model.n_layers, context.sites().n_heads))
@@ -187,14 +187,14 @@ def _variants(order: Sequence[Head], last: int) -> Iterator[Variant]:
     draws = [[sorted(order)[i] for i in rng.permutation(n)] for _ in range(N_RANDOM)]
     for draw, heads in enumerate((order, *draws)):
         for step in range(steps + 1):
-            axes: dict[str, Place] = {"order": RANDOM if draw else "importance", "draw": draw}
+            axes: dict[str, AxisValue] = {"order": RANDOM if draw else "importance", "draw": draw}
             axes["percent_disabled"] = round(100 * step / steps)
             yield _disabled(heads[: round(n * step / steps)], last, axes)
 
 
-def _disabled(heads: Sequence[Head], layer: int, axes: Mapping[str, Place]) -> Variant:
+def _disabled(heads: Sequence[Head], layer: int, axes: Mapping[str, AxisValue]) -> Variant:
     """A pass without some heads, which is compared with pass 0."""
-    from probes.extraction.interventions import DisableHead
+    from probes.extraction.changing.interventions import DisableHead
 
     changes = tuple(DisableHead(*head, "zero") for head in sorted(heads))
     return Variant(changes, layer, axes, ((0, {}),))
@@ -202,7 +202,7 @@ def _disabled(heads: Sequence[Head], layer: int, axes: Mapping[str, Place]) -> V
 
 def _with_ranges(rows: Iterable[Row]) -> Iterator[Row]:
     """Rows without a layer; those of random orders become their mean and range."""
-    alike: dict[tuple[Place, ...], list[Row]] = defaultdict(list)
+    alike: dict[tuple[AxisValue, ...], list[Row]] = defaultdict(list)
     for row in rows:
         axes = {name: place for name, place in row.axes.items() if name != "draw"}
         if row.metric != SMALLEST or axes["order"] != RANDOM:

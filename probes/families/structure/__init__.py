@@ -17,7 +17,7 @@ from probes.measurements.catalogue import Command, Family
 from probes.records.values import Frozen
 
 
-def _ranks(text: str) -> str:
+def _rank_list(text: str) -> str:
     """Ranks in ascending order, each once."""
     names = names_in(text)
     if not names or not all(name.isdecimal() and int(name) for name in names):
@@ -28,7 +28,7 @@ def _ranks(text: str) -> str:
 class StructureOptions(Frozen):
     """Options of `structure`."""
 
-    ranks: Annotated[str, AfterValidator(_ranks)] = Field(
+    ranks: Annotated[str, AfterValidator(_rank_list)] = Field(
         default="1,2,4,8,16,32,64,128", description="ranks of the probes"
     )
 

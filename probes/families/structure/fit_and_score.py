@@ -14,9 +14,9 @@ from probes.families.structure.fitting import (
     SAMPLES,
     Fitted,
     Kind,
-    Probe,
+    StructuralProbe,
     exact_batches,
-    fit,
+    fit_structural_probes,
     n_steps,
     training_batches,
 )
@@ -24,10 +24,10 @@ from probes.families.structure.sentence_scores import (
     Contributions,
     Matrix,
     chain_hits,
-    contributions,
     control_hits,
     gold_edges,
     predicted_trees,
+    sentence_contributions,
 )
 from probes.families.structure.structure_rows import (
     SCORES,
@@ -37,9 +37,9 @@ from probes.families.structure.structure_rows import (
     notes,
     structure_rows,
 )
-from probes.families.structure.trees import DRAWS, Trees, trees_of
+from probes.families.structure.trees import N_CONTROL_TREES, Trees, trees_of
 from probes.measurements.context import ModelContext
-from probes.measurements.measurement import Found
+from probes.measurements.measurement import Measured
 from probes.tasks.validation import TaskError
 from probes.training.batches import bootstrap_weights
 
@@ -47,7 +47,7 @@ KINDS: tuple[Kind, ...] = ("distance", "depth")
 
 
 @exact_products()
-def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) -> Found:
+def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) -> Measured:
     """Fit probes to every layer and score them on dev and test.
 
     Raises:
@@ -73,7 +73,9 @@ def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) ->
     with context.bar(len(context.layers) * n_steps(len(train))) as bar:
         for layer in context.layers:
             stored = context.vectors.layer(layer)
-            own = fit(stored, train, exact["dev"], probes, weights, lambda: bar.update(1))
+            own = fit_structural_probes(
+                stored, train, exact["dev"], probes, weights, lambda: bar.update(1)
+            )
             if not np.isfinite(list(own.dev_losses.values())).all():
                 raise TaskError(
                     f"Measurement 'structure': the dev loss at layer {layer} is not finite, "
@@ -82,7 +84,7 @@ def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) ->
             fitted[layer], pairs = own, pairs_of(own, ranks, reported)
             of_control = [matrix for probe, matrix in own.matrices.items() if probe.control]
             for x, batches in exact.items():
-                found[x].append(contributions(stored, batches, trees[x], pairs))
+                found[x].append(sentence_contributions(stored, batches, trees[x], pairs))
                 controls[x].append(control_hits(stored, batches, trees[x], of_control))
     splits = {
         x: ScoredSplit(
@@ -105,7 +107,7 @@ def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) ->
         context.vectors.layer(best), exact["test"], trees["test"], pair, len(rows["test"])
     )
     test, resampled = splits["test"], context.partition("test").clusters
-    return Found(
+    return Measured(
         scores,
         arrays={
             "trees": predicted,
@@ -131,12 +133,15 @@ def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) ->
     )
 
 
-def probes_of(ranks: Sequence[int], reported: int) -> list[Probe]:
+def probes_of(ranks: Sequence[int], reported: int) -> list[StructuralProbe]:
     """All probes of a layer: of each rank, bootstrap sample, and draw of control trees."""
     return [
-        *(Probe(kind, rank) for kind in KINDS for rank in ranks),
-        *(Probe(k, reported, sample=n) for k in KINDS for n in range(1, SAMPLES + 1)),
-        *(Probe("distance", reported, control=draw) for draw in range(1, DRAWS + 1)),
+        *(StructuralProbe(kind, rank) for kind in KINDS for rank in ranks),
+        *(StructuralProbe(k, reported, sample=n) for k in KINDS for n in range(1, SAMPLES + 1)),
+        *(
+            StructuralProbe("distance", reported, control=draw)
+            for draw in range(1, N_CONTROL_TREES + 1)
+        ),
     ]
 
 
@@ -144,7 +149,9 @@ def pairs_of(fitted: Fitted, ranks: Sequence[int], reported: int) -> list[tuple[
     """Distance and depth probe of each rank, of the identity, and of each bootstrap sample."""
 
     def pair(rank: int, sample: int = 0) -> tuple[Matrix, Matrix]:
-        distance, depth = (fitted.matrices[Probe(kind, rank, sample=sample)] for kind in KINDS)
+        distance, depth = (
+            fitted.matrices[StructuralProbe(kind, rank, sample=sample)] for kind in KINDS
+        )
         return distance, depth
 
     samples = (pair(reported, sample) for sample in range(1, SAMPLES + 1))

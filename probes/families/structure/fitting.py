@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from probes.common.arrays import Ints
-from probes.extraction.vectors import Sharded
+from probes.extraction.reading.vectors import Sharded
 from probes.families.structure.trees import Trees
 from probes.training.trainer import Adam
 
@@ -75,7 +75,10 @@ def training_batches(trees: Trees, rows: Ints, seed: int, device: torch.device) 
     """
     spread = np.random.default_rng(seed).uniform(0, _SPREAD, len(trees.lengths))
     order = np.argsort(trees.lengths + spread, kind="stable")
-    return [_batch(trees, rows, part, device) for part in _groups(order, trees.lengths, SENTENCES)]
+    return [
+        _batch(trees, rows, part, device)
+        for part in _sentence_batches(order, trees.lengths, SENTENCES)
+    ]
 
 
 def exact_batches(trees: Trees, rows: Ints, device: torch.device) -> list[Batch]:
@@ -83,11 +86,13 @@ def exact_batches(trees: Trees, rows: Ints, device: torch.device) -> list[Batch]
     return [
         _batch(trees, rows, part, device)
         for length in np.unique(trees.lengths)
-        for part in _groups(np.flatnonzero(trees.lengths == length), trees.lengths, _PAIRS)
+        for part in _sentence_batches(
+            np.flatnonzero(trees.lengths == length), trees.lengths, _PAIRS
+        )
     ]
 
 
-def _groups(order: Ints, lengths: Ints, most: int) -> Iterator[Ints]:
+def _sentence_batches(order: Ints, lengths: Ints, most: int) -> Iterator[Ints]:
     start = 0
     while start < len(order):
         # No later sentence of this part is much longer than the last one.
@@ -124,7 +129,7 @@ SAMPLES = 3
 """Bootstrap samples of training documents, at the reported rank."""
 
 
-class Probe(NamedTuple):
+class StructuralProbe(NamedTuple):
     """Description of one probe.
 
     Attributes:
@@ -147,12 +152,12 @@ def distances(projected: Tensor) -> Tensor:
     return lengths[:, :, None] + lengths[:, None, :] - 2 * products
 
 
-def depths(projected: Tensor) -> Tensor:
+def squared_lengths(projected: Tensor) -> Tensor:
     """Squared lengths of projected words. Shape (b, n, k) to (b, n)."""
     return projected.square().sum(-1)
 
 
-def losses(probes: Sequence[Probe], projected: Tensor, batch: Batch) -> Tensor:
+def losses(probes: Sequence[StructuralProbe], projected: Tensor, batch: Batch) -> Tensor:
     """The loss of each probe on each sentence.
 
     For a sentence of n words: Σ_ij |distance − gold| / n² over pairs, or Σ_i |depth − gold| / n.
@@ -166,17 +171,17 @@ def losses(probes: Sequence[Probe], projected: Tensor, batch: Batch) -> Tensor:
     words = batch.word_weights
     pairs = words[:, :, None] * words[:, None, :]
     found = []
-    for probe, z in zip(probes, _parts(probes, projected), strict=True):
+    for probe, z in zip(probes, _rows_by_probe(probes, projected), strict=True):
         tree = probe.control
         if probe.kind == "distance":
             found.append(((distances(z) - batch.distances[tree]).abs() * pairs).sum((1, 2)))
         else:
-            found.append(((depths(z) - batch.depths[tree]).abs() * words).sum(1))
+            found.append(((squared_lengths(z) - batch.depths[tree]).abs() * words).sum(1))
     return torch.stack(found)
 
 
 def slopes(
-    probes: Sequence[Probe], projected: Tensor, batch: Batch, weights: dict[int, Tensor]
+    probes: Sequence[StructuralProbe], projected: Tensor, batch: Batch, weights: dict[int, Tensor]
 ) -> Tensor:
     """The gradient of Σ_s weight_s · loss_s with respect to the projected words.
 
@@ -193,7 +198,7 @@ def slopes(
     pairs = words[:, :, None] * words[:, None, :]
     found = torch.empty_like(projected)
     for probe, z, slope in zip(
-        probes, _parts(probes, projected), _parts(probes, found), strict=True
+        probes, _rows_by_probe(probes, projected), _rows_by_probe(probes, found), strict=True
     ):
         tree, weight = probe.control, weights[probe.sample]
         if probe.kind == "distance":
@@ -202,12 +207,12 @@ def slopes(
             # Σ_ij s_ij ‖z_i − z_j‖² = 2 tr(Zᵀ L Z), where L is the Laplacian of s.
             slope.copy_((torch.diag_embed(signs.sum(-1)) - signs) @ z).mul_(4)
         else:
-            signs = (depths(z) - batch.depths[tree]).sign_() * words * weight[:, None]
+            signs = (squared_lengths(z) - batch.depths[tree]).sign_() * words * weight[:, None]
             slope.copy_(z).mul_(2 * signs[..., None])
     return found
 
 
-def _parts(probes: Sequence[Probe], rows: Tensor) -> tuple[Tensor, ...]:
+def _rows_by_probe(probes: Sequence[StructuralProbe], rows: Tensor) -> tuple[Tensor, ...]:
     """Split rows by probe. Each (b, n, rank)."""
     found: tuple[Tensor, ...] = rows.split([probe.rank for probe in probes], dim=-1)
     return found
@@ -238,8 +243,8 @@ class Fitted:
         dev_losses: mean loss over dev sentences.
     """
 
-    matrices: dict[Probe, NDArray[np.float32]]
-    dev_losses: dict[Probe, float]
+    matrices: dict[StructuralProbe, NDArray[np.float32]]
+    dev_losses: dict[StructuralProbe, float]
 
 
 def n_steps(n_batches: int) -> int:
@@ -247,11 +252,11 @@ def n_steps(n_batches: int) -> int:
     return max(EPOCHS * n_batches, FEWEST_STEPS)
 
 
-def fit(
+def fit_structural_probes(
     layer: Sharded,
     train: Sequence[Batch],
     dev: Sequence[Batch],
-    probes: Sequence[Probe],
+    probes: Sequence[StructuralProbe],
     weights: Mapping[int, Tensor],
     step_done: Callable[[], object] = lambda: None,
 ) -> Fitted:
@@ -297,7 +302,7 @@ def fit(
             of_rows = better.repeat_interleave(torch.tensor(ranks, device=device))
             kept[of_rows] = rows[of_rows]
     matrices = (kept * row_scale * scale).cpu().split(ranks)
-    chosen: dict[Probe, int] = {}
+    chosen: dict[StructuralProbe, int] = {}
     for i, probe in enumerate(probes):
         if probe not in chosen or best[i] < best[chosen[probe]]:
             chosen[probe] = i
@@ -308,7 +313,7 @@ def fit(
 
 
 def mean_losses(
-    layer: Sharded, batches: Sequence[Batch], probes: Sequence[Probe], rows: Tensor
+    layer: Sharded, batches: Sequence[Batch], probes: Sequence[StructuralProbe], rows: Tensor
 ) -> Tensor:
     """The mean loss of each probe over sentences. Shape (probes,).
 
@@ -336,7 +341,7 @@ def deviations(layer: Sharded, batches: Sequence[Batch]) -> Tensor:
     return scales
 
 
-def initial(probe: Probe, start: int, hidden_size: int) -> Tensor:
+def initial(probe: StructuralProbe, start: int, hidden_size: int) -> Tensor:
     """Normal initial values of rows times √rank. Shape (rank, hidden size).
 
     Distances of words begin at about .2. The seed depends on the probe, so bootstrap samples

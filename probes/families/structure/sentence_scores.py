@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Ints
 from probes.data.sentence import ROOT
-from probes.extraction.vectors import Sharded
-from probes.families.structure.fitting import Batch, depths, distances
+from probes.extraction.reading.vectors import Sharded
+from probes.families.structure.fitting import Batch, distances, squared_lengths
 from probes.families.structure.trees import BINS, Trees
+from probes.statistics.of_families.spanning_trees import LEFT_OUT, spanning_trees
 from probes.statistics.rank_correlation import spearman
-from probes.statistics.spanning_trees import LEFT_OUT, spanning_trees
 
 Array = NDArray[Any]
 
@@ -46,7 +46,7 @@ class Contributions(NamedTuple):
         return Contributions(*(part[place] for part in self))
 
 
-def contributions(
+def sentence_contributions(
     layer: Sharded,
     batches: Sequence[Batch],
     trees: Trees,
@@ -67,7 +67,7 @@ def contributions(
     for batch in batches:
         at = batch.sentences
         kept, gold = trees.kept(at), batch.distances[0].cpu().numpy()
-        far, deep = predictions(layer, batch, probes)
+        far, deep = distances_and_depths(layer, batch, probes)
         found.hits[:, at] = edges_in(_all_trees(far, kept), gold)
         found.dspr[:, at] = spearman(far, gold).mean(-1)
         found.roots[:, at] = _lowest(deep, kept) == trees.roots[at]
@@ -81,7 +81,7 @@ def control_hits(
     """Edges of control trees that distance probes find, one probe per draw. (draws, s, bins)."""
     found = _no_edges(len(probes), trees)
     for batch in batches:
-        far, _ = predictions(layer, batch, [(probe, probe) for probe in probes])
+        far, _ = distances_and_depths(layer, batch, [(probe, probe) for probe in probes])
         heads = _all_trees(far, trees.kept(batch.sentences))
         found[:, batch.sentences] = edges_in(heads, batch.distances[1:].cpu().numpy())
     return found
@@ -127,7 +127,7 @@ def predicted_trees(
     found = np.full(n, LEFT_OUT, dtype=np.int32)
     for batch in batches:
         kept = trees.kept(batch.sentences)
-        far, deep = predictions(layer, batch, [probes])
+        far, deep = distances_and_depths(layer, batch, [probes])
         heads, roots = spanning_trees(far[0], kept), _lowest(deep[0], kept)
         for own, root, first in zip(heads, roots, trees.first[batch.sentences], strict=True):
             oriented, word, below = own.copy(), int(root), ROOT
@@ -137,7 +137,7 @@ def predicted_trees(
     return found
 
 
-def predictions(
+def distances_and_depths(
     layer: Sharded, batch: Batch, probes: Sequence[tuple[Matrix, Matrix]]
 ) -> tuple[Array, Array]:
     """Distances (c, m, n, n) and depths (c, m, n), float32.
@@ -150,7 +150,7 @@ def predictions(
         return vectors if matrix is None else vectors @ torch.from_numpy(matrix).double().T
 
     far = [distances(projected(matrix)).float() for matrix, _ in probes]
-    deep = [depths(projected(matrix)).float() for _, matrix in probes]
+    deep = [squared_lengths(projected(matrix)).float() for _, matrix in probes]
     return torch.stack(far).numpy(), torch.stack(deep).numpy()
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probes.families.structure import StructureOptions
-from probes.families.structure.trees import DRAWS
+from probes.families.structure.trees import N_CONTROL_TREES
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Found, measurement
+from probes.measurements.measurement import Measured, measurement
 from probes.measurements.pivots import Pivot, Section
 from probes.measurements.row_filters import BestOnDev, PlacesOf
 from probes.statistics.metrics import label_of
@@ -29,9 +29,9 @@ CHAIN = "chain of neighbours"
 MEANINGS = (
     "UUAS: share of gold edges that a spanning tree finds, without punctuation. DSpr, NSpr: rank "
     f"correlation of distances and of depths, in sentences of {NSPR_LENGTHS.start} to "
-    f"{NSPR_LENGTHS.stop - 1} words. Control UUAS: mean over {DRAWS} draws of control trees, in "
-    "which each word form depends on the first word or on the one before. Selectivity: UUAS minus "
-    "control UUAS. Identity: the vectors without a probe."
+    f"{NSPR_LENGTHS.stop - 1} words. Control UUAS: mean over {N_CONTROL_TREES} "
+    "draws of control trees, in which each word form depends on the first word or on the one "
+    "before. Selectivity: UUAS minus control UUAS. Identity: the vectors without a probe."
 )
 
 
@@ -40,7 +40,7 @@ MEANINGS = (
     version=2,
     needs=("heads", "upos"),
     options=StructureOptions,
-    views=(
+    shows=(
         Pivot(
             "rank {rank} · test",
             ("uuas", "dspr", "root_accuracy", "nspr", "control_uuas", "selectivity"),
@@ -90,7 +90,7 @@ MEANINGS = (
         ),
     ),
 )
-def structure(context: ModelContext) -> Found:
+def structure(context: ModelContext) -> Measured:
     """Structural probes: trees in distances and lengths of projected vectors, by rank.
 
     Distance and depth probes of every rank are fitted on every layer; see

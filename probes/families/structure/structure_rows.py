@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Floats, Ints
 from probes.common.errors import counted
-from probes.families.structure.fitting import SAMPLES, Fitted, Probe
+from probes.families.structure.fitting import SAMPLES, Fitted, StructuralProbe
 from probes.families.structure.sentence_scores import Contributions, Edges
 from probes.families.structure.trees import BINS, Trees
 from probes.records.row import Row
@@ -30,7 +30,7 @@ from probes.statistics.metrics import label_of, mean_value, metrics, quantity, s
 from probes.statistics.partition import FEWEST
 from probes.statistics.rank_correlation import parts_by_length
 from probes.statistics.replicates import Replicates, Spread, p_best_of, pooled, training_noise
-from probes.statistics.sums import ratio, sparse
+from probes.statistics.sums import ratio, sparse_matrix
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -108,7 +108,7 @@ class ScoredSplit:
 
     def sums(self, parts: Floats) -> csr_array:
         """Sum parts (s, k) over each cluster. Shape (clusters, k)."""
-        return summed(sparse(parts), self.clusters, self.n_clusters)
+        return summed(sparse_matrix(parts), self.clusters, self.n_clusters)
 
     def row(
         self,
@@ -130,7 +130,7 @@ class ScoredSplit:
         if self.n_used >= FEWEST and not np.isnan(whole):
             resampled = value(resampled_sums(self.sums(parts), resample(self.n_clusters)))
             both = quantity("uuas").differences
-            limits = both if value is difference else quantity(metric).bounds
+            limits = both if value is share_difference else quantity(metric).bounds
             ends = bounds(interval(resampled + noise, limits))
         low, high = ends or (None, None)
         known = None if np.isnan(whole) else whole
@@ -163,18 +163,23 @@ def structure_rows(
                     parts = split.parts(metric, number, i)
                     yield split.row(metric, layer, parts, like.value, rank=rank)
             for probe, loss in probes.dev_losses.items():
-                if probe == Probe(probe.kind, rank):
+                if probe == StructuralProbe(probe.kind, rank):
                     yield Row(f"{probe.kind}_loss", loss, layer, split="dev", axes={"rank": rank})
     # Controls. Deviations over draws are not pooled over layers, as they differ several-fold.
     for number, layer in enumerate(fitted):
         uuas, selectivity, sds = [], [], []
         for split in splits.values():
             control, gold = split.control[number], split.parts("uuas", number, place)
-            spread, parts = _spread([split.control_uuas(control)]), split.control_parts(control)
+            spread, parts = (
+                _pooled_spread([split.control_uuas(control)]),
+                split.control_parts(control),
+            )
             noise = _noise(f"{name} control trees {layer}", spread)
             both = np.concatenate([gold, parts], axis=1)
             uuas.append(split.row("control_uuas", layer, parts, mean_share, noise, **axes))
-            selectivity.append(split.row("selectivity", layer, both, difference, noise, **axes))
+            selectivity.append(
+                split.row("selectivity", layer, both, share_difference, noise, **axes)
+            )
             sd = spread.sd if spread else None
             sds.append(Row("control_uuas_draw_sd", sd, layer, split=split.name, axes=axes))
         yield from (*uuas, *selectivity, *sds)
@@ -182,7 +187,7 @@ def structure_rows(
     for split in splits.values():
         gold = shares(split.chain[0].sum(-1), split.edges[0].sum(-1))
         yield split.row("chain_uuas", None, gold)
-        spread = _spread([split.control_uuas(split.chain[1:])])
+        spread = _pooled_spread([split.control_uuas(split.chain[1:])])
         noise = _noise(f"{name} control trees, chain", spread)
         parts = split.control_parts(split.chain[1:])
         yield split.row("chain_control_uuas", None, parts, mean_share, noise)
@@ -194,7 +199,7 @@ def structure_rows(
     # Tests between layers.
     layers, places = list(fitted), [(i, place) for i in range(len(fitted))]
     for metric, like in SCORES.items():
-        training, tests = _spread(test.refits(metric)), dict.fromkeys(layers)
+        training, tests = _pooled_spread(test.refits(metric)), dict.fromkeys(layers)
         yield Row(f"{metric}_training_sd", training.sd if training else None, axes=axes)
         if training and test.n_used >= FEWEST and len(layers) > 1:
             scores = np.array([test.score(metric, *each) for each in places])
@@ -226,12 +231,12 @@ def mean_share(sums: Floats) -> Floats:
     return found
 
 
-def difference(sums: Floats) -> Floats:
+def share_difference(sums: Floats) -> Floats:
     """Ratio of the first two sums minus the mean of the others. Shape (…, 2 + 2 · n) to (…,)."""
     return mean_share(sums[..., :2]) - mean_share(sums[..., 2:])
 
 
-def _spread(groups: Sequence[Floats] | Floats) -> Spread | None:
+def _pooled_spread(groups: Sequence[Floats] | Floats) -> Spread | None:
     """Standard deviation of the known values within groups; see `pooled`."""
     return pooled([[None if np.isnan(x) else x for x in group.tolist()] for group in groups])
 

@@ -16,10 +16,10 @@ from probes.common.terminal import progress
 from probes.data.find import find_corpus, require_known
 from probes.records.record import Record, corpus_title, model_title
 from probes.records.record_files import or_published, read_arrays
-from probes.statistics.spanning_trees import LEFT_OUT
+from probes.statistics.of_families.spanning_trees import LEFT_OUT
 
 if TYPE_CHECKING:
-    from probes.tables.charts import Chart, Look
+    from probes.tables.charts import Chart, Style
 
 TREES = "trees"
 """Name of the array with the predicted head of each test word."""
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def draw(
-    records: Mapping[Path, Record], options: argparse.Namespace, look: Look, where: str
+    records: Mapping[Path, Record], options: argparse.Namespace, style: Style, where: str
 ) -> Chart:
     """The tree of one sentence of the test split.
 
@@ -82,7 +82,7 @@ def draw(
     n = edges.loc[edges["first"] >= 0, "kind"].value_counts()
     title = f"{model_title(record)}, {corpus_title(record)}, test sentence {place + 1}"
     title += f": {n.get('predicted', 0)} of {n.get('gold', 0)} edges"
-    return arcs(sentence.words, edges, look, title=title)
+    return arcs(sentence.words, edges, style, title=title)
 
 
 def sentence_to_draw(trees: Sequence[Ints], number: int | None) -> int:

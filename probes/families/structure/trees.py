@@ -23,7 +23,7 @@ NO_TAGS = "without parts of speech"
 ONE_WORD = "of one word"
 LONG = "longer than the model's window"
 
-DRAWS = 5
+N_CONTROL_TREES = 5
 """Number of draws of control trees; how well one draw is learnt says little about others."""
 
 BINS = {"1": (1, 1), "2": (2, 2), "3–5": (3, 5), "6+": (6, 10**6)}
@@ -125,7 +125,10 @@ def trees_of(sentences: Sequence[Sentence], long: NDArray[np.bool_]) -> Trees:
         starts[kept],
         tuple(sentences[i].heads for i in kept),
         tuple(np.array([tag == "PUNCT" for tag in sentences[i].upos]) for i in kept),
-        tuple(tuple(control_heads(sentences[i].words, x) for i in kept) for x in range(DRAWS)),
+        tuple(
+            tuple(control_heads(sentences[i].words, x) for i in kept)
+            for x in range(N_CONTROL_TREES)
+        ),
         dict(left_out),
     )
 

@@ -20,13 +20,13 @@ from pydantic import Field
 
 from probes.common.errors import listed
 from probes.examples.examples import NotServedError
-from probes.extraction.views import plain_text
+from probes.extraction.reading.views import plain_text
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Found, Level, measurement
+from probes.measurements.measurement import Level, Measured, measurement
 from probes.measurements.pivots import Pivot
-from probes.measurements.stored_probes import StoredProbes, why_not
 from probes.measurements.table_cells import score_cell
-from probes.measurements.trained import Trained
+from probes.measurements.trained_probes import Trained
+from probes.probing.stored_probes import StoredProbes, why_not
 from probes.records.parameters import of_layer
 from probes.records.probe_spec import ProbeSpec
 from probes.records.result import Result
@@ -65,7 +65,7 @@ class Options(Frozen):
     """Key of the scores whose probes are applied, by corpus."""
 
 
-def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
+def _reason_without_transfer(task: Task, probe: ProbeSpec, level: Level) -> str:
     """The reason for not measuring a task and probe."""
     if task.kind == "multi-label":
         return "sets of labels are not transferred between corpora"
@@ -76,8 +76,8 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
     NAME,
     after="scores",
     options=Options,
-    missing=_missing,
-    views=(
+    missing=_reason_without_transfer,
+    shows=(
         Pivot(
             "score by training corpus",
             ("transfer_score",),
@@ -109,7 +109,7 @@ def _missing(task: Task, probe: ProbeSpec, level: Level) -> str:
         ),
     ),
 )
-def corpus_transfer(context: TaskContext) -> Found:
+def corpus_transfer(context: TaskContext) -> Measured:
     """Scores of probes trained on the run's other corpora.
 
     Rows by layer and training corpus (with the axis `vectors` for centred vectors): the score, also
@@ -144,8 +144,8 @@ def corpus_transfer(context: TaskContext) -> Found:
             )
         axes = {"train": name}
         rows.append(Row("examples_without_label", lacking.total(), n=total, axes=axes))
-        rows += _compared(context, name, trained)
-    return Found(rows, notes=notes)
+        rows += _transfer_rows(context, name, trained)
+    return Measured(rows, notes=notes)
 
 
 def _common_pieces(context: TaskContext) -> Iterator[Row]:
@@ -170,7 +170,7 @@ def _without_label(context: TaskContext, trained: Trained) -> Counter[str]:
     return Counter(sorted(label for label in labels if known and label not in known))
 
 
-def _compared(context: TaskContext, name: str, trained: Trained) -> Iterator[Row]:
+def _transfer_rows(context: TaskContext, name: str, trained: Trained) -> Iterator[Row]:
     """The rows of one training corpus, layer by layer."""
     layers = [x for x in context.layers if of_layer(x, "weight") in trained.parameters]
     ours, theirs = context.parameters(layers), trained.parameters
@@ -181,7 +181,7 @@ def _compared(context: TaskContext, name: str, trained: Trained) -> Iterator[Row
         for parameters in (theirs, {**theirs, **means})
     ]
     own = _replicates(context, context.predicted(layers))
-    found = _replicates(context, _predicted(context, probes, layers))
+    found = _replicates(context, _probe_predictions(context, probes, layers))
     differences, n = found.scores - np.tile(own.scores, 2), len(layers)
     between, p = np.full((2 * n, 2), np.nan), [math.nan] * (2 * n)
     if draws_of(context.scorers["test"].gold) is not None:
@@ -207,7 +207,7 @@ def _compared(context: TaskContext, name: str, trained: Trained) -> Iterator[Row
         yield Row("transfer_score", None, layer, why=why, axes={"train": name})
 
 
-def _predicted(
+def _probe_predictions(
     context: TaskContext, probes: Sequence[StoredProbes], layers: Sequence[int]
 ) -> NDArray[Any]:
     """Predictions of probes on test, grouped by layer. Shape (probes × L, n)."""
@@ -247,11 +247,14 @@ def transfer_tables(results: Iterable[Result]) -> Iterator[Table]:
     for of, tested in every.items():
         names = [result.corpus.name for result in tested]
         heads = "trained on", *(f"{x.corpus.name}, layer {x.best_layer}" for x in tested)
-        rows = (TableRow.of(name, *(_score(result, name) for result in tested)) for name in names)
+        rows = (
+            TableRow.of(name, *(_transfer_cell(result, name) for result in tested))
+            for name in names
+        )
         yield Table(f"{' · '.join(of)} · transfer", heads, tuple(rows), notes=(_NOTE,))
 
 
-def _score(result: Result, trained_on: str) -> Cell:
+def _transfer_cell(result: Result, trained_on: str) -> Cell:
     """The score of a corpus's probes at the best layer of another corpus, or of itself."""
     record = result.evidence[NAME]
     row = record.rows.at("transfer_score", result.best_layer, train=trained_on, vectors=None)

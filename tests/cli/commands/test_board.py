@@ -11,14 +11,14 @@ import pytest
 import yaml
 
 from probes.__main__ import main
-from probes.boards.rankings import make_rankings, named
+from probes.boards.rankings import make_rankings, named_candidates
 from probes.boards.submissions import place_of_submission, read_submission
 from probes.data.splits import DROPPED
-from probes.extraction.windows import WINDOW_RULE
-from probes.measurements.joined_results import find_results
-from probes.measurements.recomputed import require_recomputed
-from probes.measurements.record_validation import as_result
+from probes.extraction.reading.windows import WINDOW_RULE
+from probes.frames.joined_results import find_results
+from probes.frames.record_validation import as_result
 from probes.pages.board_site import _pages
+from probes.probing.recomputed_records import require_recomputed
 from probes.records.record import Inputs, record_key
 from probes.records.record_files import name_of, read_arrays, read_record, write_record
 from probes.records.row import Rows
@@ -396,7 +396,7 @@ def test_a_submission_changes_nothing_that_is_said_of_others(folder, tmp_path, k
         submission = read_submission(folders)
         return {
             (c.path, c.name): (c.score, c.floored, c.flags, [*c.result.evidence])
-            for c in named(submission.results, place_of_submission)
+            for c in named_candidates(submission.results, place_of_submission)
         }
 
     before = said(folder)
@@ -535,7 +535,7 @@ def test_sentences_that_were_dropped_set_nothing_else_apart(folder, tmp_path):
         of_another_key(path, fingerprint="ab" * 32, notes={DROPPED: 0})
     results = read_submission([folder, tmp_path / "zzz"]).results
     assert len(results) == 6
-    (ranking,) = make_rankings(named(results, place_of_submission))
+    (ranking,) = make_rankings(named_candidates(results, place_of_submission))
     assert {c.result.model.name for c, _ in ranking.apart} == {f"made-up-{n}" for n in range(3)}
     assert [c.name for c in ranking.tasks["pos"] if not c.random] == [NAME]
 

@@ -14,7 +14,7 @@ import probes
 from probes.cli.commands import cache
 from probes.common.errors import UserError
 from probes.common.locks import locked
-from probes.extraction.store import Store, StoreKey, write_manifest
+from probes.extraction.reading.store import Store, StoreKey, write_manifest
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from board_by_hand import put
 
 import probes
 from probes.__main__ import main
-from probes.measurements.frame import load
-from probes.measurements.joined_results import find_results, joined, read_result
+from probes.frames.frame import load
+from probes.frames.joined_results import find_results, read_result, results_with_evidence
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_a_search_leaves_published_results_alone(folder, monkeypatch):
 def test_own_results_come_before_published_ones_of_the_same_key(folder, capsys, own_first, fields):
     put(folder, "both", "pos", 40, predictions=False, **fields)
     named = [folder, folder / "published"]
-    found = joined(load(*named if own_first else reversed(named)).records())
+    found = results_with_evidence(load(*named if own_first else reversed(named)).records())
     assert scores(found) == {"own": 0.9, "both": 0.9, "shipped": 0.99}
     # The scores, and the evidence of the published ones.
     assert (

@@ -80,11 +80,11 @@ class Own:
     def missing(self, found):
         return {}
 
-    def draw(self, found, look):
+    def chart(self, found, look):
         [1 / value for value in found.frame["value"]]
         return altair.Chart(found.frame[["model", "value"]], title=self.title).mark_point()
 
-@measurement("mine", views=(Own(),))
+@measurement("mine", shows=(Own(),))
 def mine(context):
     "One number."
     return [Row("mine", 1.0)]

@@ -9,9 +9,9 @@ from board_by_hand import put
 from results_by_hand import evidence_record
 
 from probes.__main__ import main
-from probes.boards.ranking_tables import ranked, table_of_all
-from probes.boards.rankings import make_rankings, named
-from probes.measurements.joined_results import find_results, read_result
+from probes.boards.ranking_tables import ranking_frame, table_of_all
+from probes.boards.rankings import make_rankings, named_candidates
+from probes.frames.joined_results import find_results, read_result
 from probes.records.probe_spec import PROBES
 from probes.records.record_files import write_record
 from probes.records.row import Row
@@ -286,8 +286,8 @@ def test_a_row_for_each_model_has_its_places_and_models_without_one_come_last(fo
     found = find_results(folder)
     for name in ("causal", "old-task", "part", "cut", "other-probe", "narrow", "old-numbers"):
         found = {path: x for path, x in found.items() if x.model.name != name}
-    (ranking,) = make_rankings(named(found))
-    table = table_of_all(ranking, ranked(ranking))
+    (ranking,) = make_rankings(named_candidates(found))
+    table = table_of_all(ranking, ranking_frame(ranking))
     assert [row.cells[0].text for row in table.rows] == [
         *("first", "close", "low", "one-task", "random:first")
     ]
@@ -298,6 +298,6 @@ def test_a_row_for_each_model_has_its_places_and_models_without_one_come_last(fo
     ]
     # One model alone has no rank that says anything.
     alone = {path: x for path, x in found.items() if x.model.name in ("first", "random:first")}
-    (ranking,) = make_rankings(named(alone))
-    table = table_of_all(ranking, ranked(ranking))
+    (ranking,) = make_rankings(named_candidates(alone))
+    table = table_of_all(ranking, ranking_frame(ranking))
     assert [cell.note for cell in table.rows[0].cells[3:]] == ["layer 1/1", "layer 1/1"]

@@ -12,7 +12,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from probes.data.conllu_files import read_conllu
 from probes.data.sentence import ROOT
-from probes.extraction.views import plain_text
+from probes.extraction.reading.views import plain_text
 from probes.families.attention.heads import choices, grid, head_frame
 
 

@@ -14,10 +14,10 @@ from head_numbers import HeadNumbers
 from random_trees import random_heads
 
 from probes.data.sentence import ROOT, Corpus, Sentence
-from probes.extraction.alignment import Pieces
-from probes.extraction.padding import pad_windows
-from probes.extraction.shards import shards_of
-from probes.extraction.windows import windows_of_text
+from probes.extraction.reading.alignment import Pieces
+from probes.extraction.reading.padding import pad_windows
+from probes.extraction.reading.shards import shards_of
+from probes.extraction.reading.windows import windows_of_text
 from probes.measurements.context import ModelContext
 from probes.measurements.measurement import get_measurement
 from probes.records.row import Rows
@@ -124,7 +124,7 @@ def context(
         long: sentences, by their names, that do not fit into the model's window.
         read: what the measurement reads, if not the sentences of the corpus.
     """
-    view = get_measurement(measurement).view(of, None)
+    view = get_measurement(measurement).reads(of, None)
     collector = get_measurement(measurement).collector(of, layers, None)
     sentences = {s.words: s for s in read or of}
     parts, long_texts = {}, []

@@ -14,8 +14,8 @@ from probes.data.find import find_corpus
 from probes.data.sentence import Corpus, Mention, Sentence
 from probes.families.attention.antecedent_heads import GUESSES, anaphor_questions
 from probes.families.attention.heads import choices
+from probes.frames.measurement_tables import measurement_tables
 from probes.measurements.measurement import get_measurement
-from probes.measurements.shown import tables_of
 
 TAGS = {"she": "PRON", "it": "PRON", "they": "PRON", "Ann": "PROPN", "Bob": "PROPN"}
 
@@ -299,7 +299,7 @@ def test_numbers_are_those_of_maps_of_transformers(run):
 
 
 def test_tables(run):
-    baselines, chosen = tables_of(get_measurement("antecedent_heads"), [run.record])
+    baselines, chosen = measurement_tables(get_measurement("antecedent_heads"), [run.record])
     assert chosen.rows[0].cells[0].text == "all anaphors"
     names = [line.cells[0].text for line in baselines.rows]
     assert sorted(names) == ["all anaphors", "common noun or other", "pronoun"]

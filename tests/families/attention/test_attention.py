@@ -12,8 +12,8 @@ from tiny_models import save
 from probes.__main__ import main as command
 from probes.cli.main import main
 from probes.data.find import find_corpus
-from probes.extraction.loading import load_encoder
-from probes.extraction.model_files import find_model
+from probes.extraction.models.loading import load_encoder
+from probes.extraction.models.model_files import find_model
 from probes.families.attention import attention as module
 
 

@@ -9,9 +9,9 @@ from killing import small_corpus
 from measuring import measured
 from tiny_models import save, save_tokenizer
 
+from probes.frames.measurement_tables import measurement_tables
 from probes.measurements.measurement import get_measurement
-from probes.measurements.resampled import with_sums
-from probes.measurements.shown import tables_of
+from probes.probing.resampled_scores import with_sums
 from probes.records.record_files import read_arrays
 
 TREEBANKS = Path(__file__).parents[2] / "treebanks"
@@ -43,7 +43,9 @@ def without_heads(row):
 
 def notes(record):
     return " ".join(
-        note for table in tables_of(get_measurement("attention"), [record]) for note in table.notes
+        note
+        for table in measurement_tables(get_measurement("attention"), [record])
+        for note in table.notes
     )
 
 

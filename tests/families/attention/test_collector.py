@@ -15,9 +15,9 @@ from tiny_models import build
 from tiny_readings import collected
 
 from probes.data.sentence import ROOT, Sentence
-from probes.extraction.encoder import Encoder
-from probes.extraction.views import plain_text
-from probes.families.attention.collector import HeadSums, most_attended, trees
+from probes.extraction.reading.encoder import Encoder
+from probes.extraction.reading.views import plain_text
+from probes.families.attention.collector import HeadSums, most_attended, trees_of_maps
 from probes.families.attention.heads import STATISTICS, TOKENS
 
 SENTENCES = [
@@ -198,7 +198,7 @@ def test_equal_weights_go_to_the_first_word() -> None:
     weights = torch.full((1, 1, 3, 3), 0.2)
     found = most_attended(weights)
     assert found[0, :, 0].tolist() == [[1, 1], [0, 0], [0, 0]]
-    heads = trees(weights, torch.tensor([3]))
+    heads = trees_of_maps(weights, torch.tensor([3]))
     assert heads[0, :, 0].tolist() == [[ROOT] * 3, [0] * 3, [0] * 3]
 
 

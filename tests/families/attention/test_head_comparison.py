@@ -16,7 +16,7 @@ from probes.cli.main import main
 from probes.data.conllu_files import read_conllu
 from probes.data.sentence import Corpus, Sentence
 from probes.families.attention.head_maps import change_of_maps, mean_distances, sample
-from probes.measurements.frame import load
+from probes.frames.frame import load
 
 
 def run(folder, *models, measurements="attention,head_similarity"):

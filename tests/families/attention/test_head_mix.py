@@ -18,10 +18,10 @@ from probes.cli.main import main
 from probes.data.conllu_files import read_conllu
 from probes.data.sentence import ROOT
 from probes.examples.examples import NotServedError
-from probes.extraction.shards import whole
+from probes.extraction.reading.shards import whole
 from probes.families.attention.head_maps import sample
 from probes.families.attention.head_mix import STRENGTHS, fitted, head_mix
-from probes.measurements.frame import load
+from probes.frames.frame import load
 from probes.records.parameters import read_parameters
 from probes.records.row import Rows
 

@@ -24,7 +24,7 @@ from planted_heads import (
 
 from probes.data.sentence import ROOT
 from probes.examples.examples import NotServedError
-from probes.extraction.views import plain_text
+from probes.extraction.reading.views import plain_text
 from probes.families.attention.heads import TOKENS
 
 

@@ -15,8 +15,8 @@ from probes.data.find import find_corpus
 from probes.data.sentence import Corpus, Frame, Sentence
 from probes.families.attention.heads import choices
 from probes.families.attention.role_heads import links_of_roles
+from probes.frames.measurement_tables import measurement_tables
 from probes.measurements.measurement import get_measurement
-from probes.measurements.shown import tables_of
 
 TO_PREDICATE, TO_ARGUMENT = "argument to predicate", "predicate to argument"
 
@@ -262,7 +262,7 @@ def test_numbers_of_all_heads_are_those_of_maps_of_transformers(folder, record):
 
 
 def test_the_table_and_the_notes(record):
-    (table,) = tables_of(get_measurement("role_heads"), [record])
+    (table,) = measurement_tables(get_measurement("role_heads"), [record])
     lines = [line.cells[0].text for line in table.rows]
     assert lines[:2] == ["core", "core"]
     attends = Counter(line.cells[3].text for line in table.rows)

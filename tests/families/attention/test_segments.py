@@ -15,7 +15,7 @@ from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import NotServedError
 from probes.families.attention.heads import classes
 from probes.families.attention.segments import corpus_of_pairs, neighbours, strangers
-from probes.measurements.frame import load
+from probes.frames.frame import load
 
 
 def run(folder, model):

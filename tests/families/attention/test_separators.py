@@ -12,11 +12,11 @@ from probes.cli.main import main
 from probes.data.conllu_files import read_conllu
 from probes.data.sentence import Corpus
 from probes.examples.examples import NotServedError
-from probes.extraction.encoder import Encoder
-from probes.extraction.views import Text
+from probes.extraction.reading.encoder import Encoder
+from probes.extraction.reading.views import Text
 from probes.families.attention.head_maps import AttentionGradients, by_kind
 from probes.families.attention.separators import _gradients
-from probes.measurements.frame import load
+from probes.frames.frame import load
 
 TEXTS = [
     Text(tuple(x.split()), (0, len(x.split())))

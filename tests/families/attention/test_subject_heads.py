@@ -16,8 +16,8 @@ from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import NotServedError
 from probes.families.attention.heads import choices
 from probes.families.attention.subject_heads import pair_questions, share_and_confusion, verbs
+from probes.frames.measurement_tables import measurement_tables
 from probes.measurements.measurement import get_measurement
-from probes.measurements.shown import tables_of
 
 SING, PLUR = {"Number": "Sing"}, {"Number": "Plur"}
 FINITE = {"VerbForm": "Fin", "Tense": "Pres"}
@@ -276,7 +276,7 @@ def test_numbers_of_pairs_are_those_of_maps_of_transformers(run):
 def test_tables_of_pairs(run):
     tables = {
         table.title.rpartition(" · ")[0].rpartition(" · ")[2] or table.title: table
-        for table in tables_of(get_measurement("subject_heads_of_pairs"), [run.record])
+        for table in measurement_tables(get_measurement("subject_heads_of_pairs"), [run.record])
     }
     mean, chosen = tables.values()
     assert [line.cells[0].text for line in mean.rows] == ["1", "2", "uniform"]

@@ -38,24 +38,24 @@ from probes.cli.main import main
 from probes.data.find import find_corpus
 from probes.data.items import Item
 from probes.data.sentence import Corpus, Sentence
-from probes.extraction.encoder import Encoder
-from probes.extraction.encoding import read
-from probes.extraction.loading import load_encoder
-from probes.extraction.model_files import find_model
-from probes.extraction.token_scores import TokenScores, scored
-from probes.extraction.views import Text, View, view_over
+from probes.examples.verb_forms import Question
+from probes.extraction.models.loading import load_encoder
+from probes.extraction.models.model_files import find_model
+from probes.extraction.reading.encoder import Encoder
+from probes.extraction.reading.encoding import read
+from probes.extraction.reading.token_scores import TokenScores, joined_token_scores
+from probes.extraction.reading.views import Text, View, view_over
 from probes.families.behaviour import WordOptions
-from probes.families.behaviour.cloze import answers
+from probes.families.behaviour.cloze import verb_answers
 from probes.families.behaviour.completion import completion_columns
 from probes.families.behaviour.item_scores import text_in
 from probes.families.behaviour.lens_collector import LensAnswers
 from probes.families.behaviour.pairs import truth
-from probes.measurements.verb_forms import Question
 from probes.records.record import Record
 from probes.records.record_files import read_arrays
 from probes.records.row import Row
 from probes.statistics.bootstrap import block
-from probes.statistics.strata import Strata
+from probes.statistics.of_families.strata import Strata
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Example
 
@@ -455,7 +455,7 @@ def test_the_better_word_is_compared_with_each_rival_and_with_all(
     view = view_over((text_in(item, x) for item in items for x in item.texts), "written")
     found = list(read(view, TokenScores(), encoder))
     parts = [{name: x.numpy() for name, x in arrays.items()} for _, arrays in found]
-    its = scored(view, [shard for shard, _ in found], parts)
+    its = joined_token_scores(view, [shard for shard, _ in found], parts)
     columns = {scale.name: x for scale, x in completion_columns(items, its, False)}
 
     def p(item: Item, word: str) -> float:
@@ -523,7 +523,7 @@ def test_forms_are_compared_with_or_without_the_ends_of_words(word_ends: bool) -
     texts = [
         Text(("the keeper", f" {x}", " boats."), (1, 2), written=True) for x in ("sees", "see")
     ]
-    found = answers(context, [Question(*texts)])
+    found = verb_answers(context, [Question(*texts)])
     scores = []
     for text in texts:
         whole = "".join(text.words)

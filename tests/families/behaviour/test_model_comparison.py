@@ -12,7 +12,7 @@ from probes.boards.leaderboard_csv import write_leaderboard
 from probes.families.behaviour.model_comparison import paired_tables, ranked_tables
 from probes.records.record_files import write_record
 from probes.records.row import Row
-from probes.statistics.strata import Strata
+from probes.statistics.of_families.strata import Strata
 from probes.tables.printing import TIE
 
 AXES = {"scoring": "within-word l2r", "per": "text"}

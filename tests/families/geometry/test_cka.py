@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from probes.measurements.measurement import get_measurement
-from probes.statistics.cka import cka_between, cka_within, linear_cka
+from probes.statistics.of_families.cka import cka_between, cka_within, linear_cka
 
 N = 9_000
 """Rows; more than two blocks."""

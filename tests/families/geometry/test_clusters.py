@@ -14,8 +14,8 @@ from probes.families.geometry.labelled_words import LabelledGroup, LabelSet
 from probes.families.geometry.layer import (
     STARTS,
     _over_documents,
-    agreement,
     agreement_in_resamples,
+    cluster_agreement,
     clustering,
     kmeans,
 )
@@ -36,13 +36,13 @@ def test_agreement_is_that_of_scikit_learn(n):
         normalized_mutual_info_score(labels, clusters),
         adjusted_mutual_info_score(labels, clusters),
     )
-    assert agreement(labels, clusters) == pytest.approx(expected, abs=1e-9)
+    assert cluster_agreement(labels, clusters) == pytest.approx(expected, abs=1e-9)
 
 
 def test_one_cluster_says_nothing_and_the_labels_themselves_say_all():
     labels, _ = noisy()
-    assert agreement(labels, np.zeros(200, int)) == pytest.approx([0, 0], abs=1e-12)
-    assert agreement(labels, 3 - labels) == pytest.approx([1, 1])
+    assert cluster_agreement(labels, np.zeros(200, int)) == pytest.approx([0, 0], abs=1e-12)
+    assert cluster_agreement(labels, 3 - labels) == pytest.approx([1, 1])
 
 
 def test_a_resample_has_the_agreement_of_its_items_as_often_as_they_are_drawn():
@@ -50,7 +50,7 @@ def test_a_resample_has_the_agreement_of_its_items_as_often_as_they_are_drawn():
     document = np.random.default_rng(1).integers(5, size=200)
     drawn = np.array([[1, 1, 1, 1, 1], [2, 0, 1, 2, 0]])
     found = agreement_in_resamples(labels, clusters, document, drawn.astype(float))
-    assert found[0] == pytest.approx(agreement(labels, clusters))
+    assert found[0] == pytest.approx(cluster_agreement(labels, clusters))
     items = np.repeat(np.arange(200), drawn[1][document])
     expected = normalized_mutual_info_score(labels[items], clusters[items])
     assert found[1, 0] == pytest.approx(expected)

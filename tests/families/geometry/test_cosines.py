@@ -7,7 +7,7 @@ import pytest
 
 from probes.families.geometry.cosines import (
     anisotropy,
-    contributions,
+    cosine_contributions,
     cosine_in_resamples,
     intra_sentence_similarity,
     norms,
@@ -31,7 +31,7 @@ def mean_cosine(rows):
 
 
 def expected_cosine(rows):
-    return contributions(unit_vectors(rows)).sum()
+    return cosine_contributions(unit_vectors(rows)).sum()
 
 
 def test_the_expected_cosine_of_three_vectors_is_that_computed_by_hand():
@@ -39,7 +39,9 @@ def test_the_expected_cosine_of_three_vectors_is_that_computed_by_hand():
     # 0 between the first two, 1/√2 between each of them and the third.
     assert expected_cosine(rows) == pytest.approx((0 + 2 / np.sqrt(2)) / 3, abs=1e-7)
     # Each dimension: the product of its parts, over the same pairs.
-    assert contributions(unit_vectors(rows)) == pytest.approx([np.sqrt(0.5) / 3] * 2, abs=1e-7)
+    assert cosine_contributions(unit_vectors(rows)) == pytest.approx(
+        [np.sqrt(0.5) / 3] * 2, abs=1e-7
+    )
 
 
 def test_the_closed_form_is_the_mean_over_all_pairs():
@@ -50,7 +52,7 @@ def test_the_closed_form_is_the_mean_over_all_pairs():
         for u in [unit_vectors(rows).astype(np.float64)]
         for d in range(rows.shape[1])
     ]
-    assert contributions(unit_vectors(rows)) == pytest.approx(by_dimension, abs=1e-7)
+    assert cosine_contributions(unit_vectors(rows)) == pytest.approx(by_dimension, abs=1e-7)
 
 
 def test_a_zero_vector_has_cosines_of_0():
@@ -66,7 +68,7 @@ def test_an_isotropic_cloud_has_none_and_a_shifted_one_what_its_mean_says():
     shifted = rows + 50 * np.eye(50, dtype=np.float32)[3]
     # x̂ ≈ (50 + z) / √(50² + 49): its square is the expected cosine.
     assert expected_cosine(shifted) == pytest.approx(2500 / 2549, abs=1e-3)
-    assert contributions(unit_vectors(shifted)).argmax() == 3
+    assert cosine_contributions(unit_vectors(shifted)).argmax() == 3
 
 
 def test_in_a_resample_a_document_is_never_paired_with_another_copy_of_itself():
@@ -115,7 +117,7 @@ def test_the_interval_covers_the_true_value():
 
     unit, *_ = sample(np.random.default_rng(5), 40_000)
     # Words of one document are a share of pairs that vanishes in the large sample.
-    truth = contributions(unit).sum()
+    truth = cosine_contributions(unit).sum()
     covered = 0
     for seed in range(100):
         unit, document, n = sample(np.random.default_rng(100 + seed), 40)

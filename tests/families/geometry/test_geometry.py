@@ -10,8 +10,8 @@ from planted_vectors import PlantedVectors
 
 from probes.data.sentence import Corpus, Sentence
 from probes.families.geometry import GeometryOptions
+from probes.frames.measurement_tables import measurement_tables
 from probes.measurements.measurement import get_measurement
-from probes.measurements.shown import tables_of
 from probes.records.row import Rows
 
 FORMS = [f"w{i}" for i in range(12)]
@@ -222,7 +222,7 @@ def test_rows_stand_layer_by_layer_and_each_two_layers_once(found):
 
 
 def tables(found):
-    return tables_of(get_measurement("geometry"), [record_of("geometry", found, 2)])
+    return measurement_tables(get_measurement("geometry"), [record_of("geometry", found, 2)])
 
 
 def test_a_table_of_clusters_says_why_they_have_no_interval():

@@ -14,6 +14,7 @@ from tiny_runs import run
 from toy_grammar import attractors
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
+from probes.examples.verb_forms import Forms
 from probes.families.interventions.ablation import (
     ATTENTION,
     BLOCK,
@@ -22,9 +23,8 @@ from probes.families.interventions.ablation import (
     extreme_heads,
 )
 from probes.families.interventions.own_answers import CLOZE, LOG_ODDS, LOSS, SMALLEST, with_words
-from probes.families.interventions.probed_sample import drawn
+from probes.families.interventions.probed_sample import sampled_sentences
 from probes.measurements.plugin_keys import is_current
-from probes.measurements.verb_forms import Forms
 from probes.records.row import Row
 from probes.tasks.builtin import tasks
 
@@ -120,7 +120,7 @@ def test_a_skipped_block_is_one_that_is_not_there(found, tokenizer, model):
 
 def dev_sample():
     dev = attractors().splits["dev"]
-    return [dev[i] for i in drawn(len(dev), 300)]
+    return [dev[i] for i in sampled_sentences(len(dev), 300)]
 
 
 @pytest.mark.slow
@@ -243,7 +243,7 @@ def test_words_without_letters_have_no_loss(tmp_path, tmp_path_factory):
     shorter = copy.deepcopy(its.eval())
     del shorter.transformer.h[0]
     increases = []
-    for i in drawn(160, 20):
+    for i in sampled_sentences(160, 20):
         stretches = corpus.splits["test"][i].written
         of = words_of_tokens(tokenizer, stretches)
         both = [left_to_right(x, tokenizer, "".join(stretches)) for x in (its, shorter)]

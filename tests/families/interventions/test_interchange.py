@@ -32,24 +32,24 @@ from probes.families.interventions.interchange import (
     ARBITRARY,
     CHANGED,
     DIFFERENCE,
-    DRAWS,
     FLIPPED,
     LAST,
     MASKED,
+    N_ARBITRARY_PAIRS,
     OWN,
     RATIO,
     _aligned,
-    _chosen,
-    _columns,
+    _contrasts_by_paradigm,
+    _logit_columns,
     _Measured,
-    _units,
+    _resampling_units,
 )
 from probes.families.interventions.interchange_pairs import (
     DIRECTIONS,
     Contrast,
     choice,
     contrasts,
-    drawn,
+    train_and_test_contrasts,
     with_sides,
 )
 from probes.families.interventions.own_answers import CLOZE
@@ -158,7 +158,7 @@ def test_no_changed_word_is_in_train_and_in_test_though_words_share_partners():
         for one, other in product("abcdef", "uvwxyz")
         if i % 2 or one in "abc" or other in "xyz"
     ]
-    train, test = ({x for y in part for x in y.changed} for part in drawn(given))
+    train, test = ({x for y in part for x in y.changed} for part in train_and_test_contrasts(given))
     assert train
     assert test
     assert train.isdisjoint(test)
@@ -171,7 +171,7 @@ def test_pairs_of_prompts_take_turns_between_the_words_that_they_exchange():
         for k in range(9)
         for i in range(3 + 5 * (k == 0))
     ]
-    for part in drawn(given):
+    for part in train_and_test_contrasts(given):
         words = [frozenset(x.changed) for x in part]
         n = len(set(words))
         assert n >= 4
@@ -179,7 +179,7 @@ def test_pairs_of_prompts_take_turns_between_the_words_that_they_exchange():
 
 
 def test_pairs_that_share_a_word_are_one_unit():
-    a, b, c, d, e = _units([("a", "b"), ("d", "e"), ("b", "a"), ("c", "a"), ("f", "e")])
+    a, b, c, d, e = _resampling_units([("a", "b"), ("d", "e"), ("b", "a"), ("c", "a"), ("f", "e")])
     assert a == c == d
     assert b == e != a
 
@@ -214,7 +214,7 @@ def test_resampling_is_by_exchanged_words():
 def test_intervals_know_that_other_tokens_might_have_been_drawn():
     """Of 300; the standard error of a share of .9 is .017. One draw for all pairs covers a third."""
     assert drawn_tokens(1, shared=True, n_sets=300) < 0.45
-    assert drawn_tokens(DRAWS, shared=False, n_sets=300) > 0.86
+    assert drawn_tokens(N_ARBITRARY_PAIRS, shared=False, n_sets=300) > 0.86
 
 
 def test_words_that_move_nothing_on_average_are_rarely_an_effect():
@@ -266,7 +266,7 @@ def pairs_of(corpus, tokenizer, causal, n_test, n_train=10):
         ]
     options = InterchangeOptions(pairs=n_test, training=n_train)
     found, every = [], {}
-    for paradigm, parts in _chosen(items, causal, options).items():
+    for paradigm, parts in _contrasts_by_paradigm(items, causal, options).items():
         texts = [text for part in parts for x in part for three in x.texts() for text in three]
         pieces = {}
         for text in texts:
@@ -275,7 +275,9 @@ def pairs_of(corpus, tokenizer, causal, n_test, n_train=10):
         every |= pieces
         found.append((paradigm, *_aligned(parts, pieces, causal, options)))
     for seed, (paradigm, train, test) in enumerate(found):
-        draws = _columns(test, every.values(), seed)[:, : 2 * DRAWS].reshape(-1, DRAWS, 2)
+        draws = _logit_columns(test, every.values(), seed)[:, : 2 * N_ARBITRARY_PAIRS].reshape(
+            -1, N_ARBITRARY_PAIRS, 2
+        )
         yield paradigm, train, test, seed, draws
 
 

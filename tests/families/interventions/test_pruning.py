@@ -17,7 +17,7 @@ from transformers import AutoTokenizer, BertForMaskedLM
 
 from probes.data.conllu_files import read_conllu
 from probes.families.interventions.own_answers import LOSS, with_words
-from probes.families.interventions.probed_sample import DROP, drawn
+from probes.families.interventions.probed_sample import DROP, sampled_sentences
 from probes.families.interventions.pruning import CORRELATION, IMPORTANCE, N_RANDOM, RANDOM
 
 HEADS = list(product((1, 2, 3), (1, 2)))
@@ -67,7 +67,7 @@ def plain(folder):
 
 def sentences(folder, split):
     every = list(read_conllu(folder / "small" / f"{split}.conllu", "en"))
-    return [every[i] for i in drawn(len(every), SENTENCES)]
+    return [every[i] for i in sampled_sentences(len(every), SENTENCES)]
 
 
 def losses(model, tokenizer, sentences):

@@ -7,15 +7,19 @@ from planted_trees import planted, random_trees, trees
 from scipy.stats import ortho_group
 from sklearn.preprocessing import StandardScaler
 
-from probes.extraction.vectors import Sharded
+from probes.extraction.reading.vectors import Sharded
 from probes.families.structure import fitting
-from probes.families.structure.fitting import Probe, exact_batches, training_batches
-from probes.families.structure.sentence_scores import Contributions, contributions, gold_edges
+from probes.families.structure.fitting import StructuralProbe, exact_batches, training_batches
+from probes.families.structure.sentence_scores import (
+    Contributions,
+    gold_edges,
+    sentence_contributions,
+)
 from probes.families.structure.structure_rows import (
     SCORES,
     ScoredSplit,
-    difference,
     mean_share,
+    share_difference,
 )
 
 CPU, LONGEST, NOISE = torch.device("cpu"), 9, 3
@@ -50,7 +54,7 @@ class Split:
 
     def scores(self, pair):
         edges, n = gold_edges(self.trees, self.exact()), len(self.trees.lengths)
-        found = contributions(self.layer, self.exact(), self.trees, [pair])
+        found = sentence_contributions(self.layer, self.exact(), self.trees, [pair])
         found = Contributions(*(part[None] for part in found))
         split = ScoredSplit("test", self.trees, np.arange(n), n, edges, edges, found, edges[None])
         return {metric: split.score(metric, 0, 0) for metric in SCORES}
@@ -88,7 +92,7 @@ def test_rows_with_noise_of_draws_end_where_their_number_does():
     half = np.tile([1.0, 2.0], (n, 1))
     row = split.row("control_uuas", 0, half, mean_share, noise)
     assert (row.value, row.interval) == (0.5, (0, 1))
-    row = split.row("selectivity", 0, np.hstack([half, half]), difference, noise)
+    row = split.row("selectivity", 0, np.hstack([half, half]), share_difference, noise)
     assert (row.value, row.interval) == (0, (-1, 1))
 
 
@@ -96,10 +100,14 @@ def test_trees_in_a_subspace_are_found(monkeypatch):
     monkeypatch.setattr(fitting, "FEWEST_STEPS", 1000)  # of 300 sentences in the place of 12,000
     train, dev, test = Split(300, 1), Split(50, 2), Split(100, 3)
     layer = joined(train, dev, test)
-    probes = [Probe("distance", 12), Probe("depth", 12), Probe("distance", 1)]
-    found = fitting.fit(layer, train.training(), dev.exact(), probes, ONES)
-    full, single = (found.matrices[Probe("distance", rank)] for rank in (12, 1))
-    scores = test.scores((full, found.matrices[Probe("depth", 12)]))
+    probes = [
+        StructuralProbe("distance", 12),
+        StructuralProbe("depth", 12),
+        StructuralProbe("distance", 1),
+    ]
+    found = fitting.fit_structural_probes(layer, train.training(), dev.exact(), probes, ONES)
+    full, single = (found.matrices[StructuralProbe("distance", rank)] for rank in (12, 1))
+    scores = test.scores((full, found.matrices[StructuralProbe("depth", 12)]))
     assert scores["uuas"] > 0.95
     # Gold distances and depths have ties, which the least noise breaks.
     assert scores["dspr"] > 0.9
@@ -126,8 +134,10 @@ def loss_in_loops(split, probe, b):
 
 def test_matrices_are_for_raw_vectors_and_have_the_dev_loss_that_is_named(few_steps):
     train, dev = Split(60, 1), Split(30, 2)
-    probes = [Probe("distance", 4), Probe("depth", 2)]
-    found = fitting.fit(joined(train, dev), train.training(), dev.exact(), probes, ONES)
+    probes = [StructuralProbe("distance", 4), StructuralProbe("depth", 2)]
+    found = fitting.fit_structural_probes(
+        joined(train, dev), train.training(), dev.exact(), probes, ONES
+    )
     for probe in probes:
         expected = loss_in_loops(dev, probe, found.matrices[probe])
         assert found.dev_losses[probe] == pytest.approx(expected, rel=1e-4)
@@ -144,8 +154,10 @@ def test_the_best_of_several_starts_is_kept(few_steps, monkeypatch):
         return checked[-1][1]
 
     monkeypatch.setattr(fitting, "mean_losses", recorded)
-    probe = Probe("depth", 1)
-    found = fitting.fit(joined(train, dev), train.training(), dev.exact(), [probe], ONES)
+    probe = StructuralProbe("depth", 1)
+    found = fitting.fit_structural_probes(
+        joined(train, dev), train.training(), dev.exact(), [probe], ONES
+    )
     losses = torch.stack([loss for _, loss in checked])
     assert losses.shape == (10, 4)
     assert len(set(losses.min(0).values.tolist())) == 4
@@ -166,8 +178,10 @@ def test_the_state_with_the_least_dev_loss_is_kept(few_steps, monkeypatch):
         return loss
 
     monkeypatch.setattr(fitting, "mean_losses", worse)
-    probes = [Probe("distance", 4), Probe("depth", 3)]
-    found = fitting.fit(joined(train, dev), train.training(), dev.exact(), probes, ONES)
+    probes = [StructuralProbe("distance", 4), StructuralProbe("depth", 3)]
+    found = fitting.fit_structural_probes(
+        joined(train, dev), train.training(), dev.exact(), probes, ONES
+    )
     assert len(checked) == 10
     for place, probe in enumerate(probes):
         losses = [float(loss[place]) for _, loss in checked]
@@ -182,14 +196,14 @@ def test_probes_are_the_same_fitted_alone_and_together(few_steps):
     layer = joined(train, dev)
     weights = {**ONES, 1: torch.rand(60, generator=torch.Generator().manual_seed(0)) * 2}
     probes = [
-        Probe("distance", 8),
-        Probe("depth", 1),
-        Probe("distance", 3, sample=1),
-        Probe("distance", 3, control=2),
+        StructuralProbe("distance", 8),
+        StructuralProbe("depth", 1),
+        StructuralProbe("distance", 3, sample=1),
+        StructuralProbe("distance", 3, control=2),
     ]
 
     def fit(*these):
-        return fitting.fit(layer, train.training(), dev.exact(), these, weights)
+        return fitting.fit_structural_probes(layer, train.training(), dev.exact(), these, weights)
 
     together = fit(*probes)
     for probe in probes:
@@ -199,7 +213,7 @@ def test_probes_are_the_same_fitted_alone_and_together(few_steps):
     again = fit(*probes)
     assert all((again.matrices[x] == together.matrices[x]).all() for x in probes)
     # Without what it is fitted to, it would be another one.
-    plain = fit(Probe("distance", 3)).matrices[Probe("distance", 3)]
+    plain = fit(StructuralProbe("distance", 3)).matrices[StructuralProbe("distance", 3)]
     for probe in probes[2:]:
         assert abs(plain - together.matrices[probe]).max() > 0.01
 
@@ -212,12 +226,12 @@ def test_bootstrap_samples_are_repeated_sentences(few_steps, monkeypatch):
     counts = np.array([2, 0, 1, 1, 3, 0, 0, 1, 1, 1, 0, 2])
     repeated = np.repeat(np.arange(12), counts)
     assert len(repeated) == len(counts)
-    probes = [Probe("distance", 3, sample=1), Probe("depth", 2, sample=1)]
+    probes = [StructuralProbe("distance", 3, sample=1), StructuralProbe("depth", 2, sample=1)]
 
     def fit(sentences, weights):
         batch = fitting._batch(train.trees, train.rows, sentences, CPU)
         given = {1: torch.from_numpy(weights).float()}
-        return fitting.fit(layer, [batch], dev.exact(), probes, given)
+        return fitting.fit_structural_probes(layer, [batch], dev.exact(), probes, given)
 
     found, expected = fit(np.arange(12), counts), fit(repeated, np.ones(12))
     unweighted = fit(np.arange(12), np.ones(12))
@@ -239,7 +253,7 @@ def test_deviations_are_scikit_learns():
 def test_steps_and_starts():
     assert fitting.n_steps(1) == fitting.FEWEST_STEPS
     assert fitting.n_steps(10_000) == 10_000 * fitting.EPOCHS
-    one, other = Probe("distance", 64), Probe("distance", 64, sample=1)
+    one, other = StructuralProbe("distance", 64), StructuralProbe("distance", 64, sample=1)
     start = fitting.initial(one, 0, 300)
     assert torch.equal(start, fitting.initial(one, 0, 300))
     assert not torch.equal(start, fitting.initial(other, 0, 300))

@@ -15,8 +15,8 @@ from random_trees import random_heads
 from probes.data.sentence import ROOT, Corpus
 from probes.examples.examples import NotServedError
 from probes.families.structure import StructureOptions, fitting
+from probes.frames.measurement_tables import measurement_tables
 from probes.measurements.measurement import get_measurement
-from probes.measurements.shown import tables_of
 
 LAYERS = (0, 1)
 
@@ -72,7 +72,7 @@ def test_a_metric_without_any_score_has_no_best_layer():
     _, found = compute(corpus([3, 4]))
     assert all(value_of(found.rows, "dspr", x, rank=10) is None for x in LAYERS)
     record = corpus_record("structure", found.rows, 1, facts=found.facts)
-    scores = tables_of(get_measurement("structure"), [record])[0]
+    scores = measurement_tables(get_measurement("structure"), [record])[0]
     dspr = [row.cells[2] for row in scores.rows[: len(LAYERS)]]
     assert [(cell.value, cell.best) for cell in dspr] == [(None, False)] * 2
     uuas = [row.cells[1].best for row in scores.rows[: len(LAYERS)]]

@@ -5,10 +5,10 @@ import pytest
 import torch
 from planted_trees import random_trees, trees
 
-from probes.extraction.vectors import Sharded
+from probes.extraction.reading.vectors import Sharded
 from probes.families.structure import fitting
 from probes.families.structure.fitting import (
-    Probe,
+    StructuralProbe,
     exact_batches,
     losses,
     slopes,
@@ -16,11 +16,11 @@ from probes.families.structure.fitting import (
 )
 
 PROBES = [
-    Probe("distance", 1),
-    Probe("depth", 3),
-    Probe("distance", 3, sample=1),
-    Probe("distance", 2, control=1),
-    Probe("depth", 2, control=3, sample=1),
+    StructuralProbe("distance", 1),
+    StructuralProbe("depth", 3),
+    StructuralProbe("distance", 3, sample=1),
+    StructuralProbe("distance", 2, control=1),
+    StructuralProbe("depth", 2, control=3, sample=1),
 ]
 SIZE, RANKS = 6, [probe.rank for probe in PROBES]
 

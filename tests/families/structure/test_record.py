@@ -9,9 +9,9 @@ from finding_rows import row_of, value_of
 from scipy.stats import spearmanr
 
 from probes import read_parameters
-from probes.families.structure.trees import DRAWS
+from probes.families.structure.trees import N_CONTROL_TREES
 from probes.statistics.replicates import training_noise
-from probes.statistics.significance import Errors, all_pairs, max_t, p_best
+from probes.statistics.significance import Errors, all_pairs, least_p_of_better, max_t
 
 RANKS, LAYERS = (1, 3, 16), (0, 1, 2)
 SCORES = ("uuas", "dspr", "root_accuracy", "nspr")
@@ -89,7 +89,7 @@ def test_stored_arrays_have_baselines_controls_and_recall(run):
         for layer in LAYERS:
             draws = arrays[f"{split}_control_hits"][layer].sum((1, 2)) / of_draws.sum((1, 2))
             assert arrays[f"{split}_control_uuas"][layer] == pytest.approx(draws)
-            assert len(draws) == DRAWS
+            assert len(draws) == N_CONTROL_TREES
             assert len(set(draws)) > 2
             found = draws.mean()
             of = layer, split
@@ -120,7 +120,9 @@ def test_intervals_of_controls_carry_the_variance_of_draws(run):
         sd = np.std(arrays["test_control_uuas"][layer], ddof=1)
         spread = value_of(run.rows, "control_uuas_draw_sd", layer, rank=16)
         assert spread == pytest.approx(sd)
-        noise = training_noise(f"{name} {layer}", [0], sd / np.sqrt(DRAWS), DRAWS - 1, 2000)[0]
+        noise = training_noise(
+            f"{name} {layer}", [0], sd / np.sqrt(N_CONTROL_TREES), N_CONTROL_TREES - 1, 2000
+        )[0]
         gold = resampled(arrays["test_hits"][layer, 2], arrays["test_edges"])
         pairs = zip(arrays["test_control_hits"][layer], arrays["test_control_edges"], strict=True)
         mean = np.mean([resampled(*pair) for pair in pairs], axis=0)
@@ -154,7 +156,9 @@ def test_tests_between_layers(run, metric):
     values = np.stack(values) + training_noise(name, LAYERS, sd, df, 2000)
     errors = Errors(np.stack(influences), np.full(3, sd**2), draws(n))
     pairs = all_pairs(3)
-    expected = p_best(np.array(scores), pairs, max_t(np.array(scores), [(values, errors)], pairs))
+    expected = least_p_of_better(
+        np.array(scores), pairs, max_t(np.array(scores), [(values, errors)], pairs)
+    )
     found = [value_of(run.rows, f"{metric}_p_best", layer, rank=16) for layer in LAYERS]
     assert found == pytest.approx(expected, abs=2e-3)
     assert max(expected) == 1

@@ -9,7 +9,7 @@ from planted_trees import random_trees, trees
 from planted_vectors import PlantedVectors
 
 from probes.data.sentence import Corpus
-from probes.extraction.vectors import Sharded
+from probes.extraction.reading.vectors import Sharded
 from probes.families.structure import fitting
 from probes.families.structure.fit_and_score import fit_and_score, sample_weights
 from probes.statistics.partition import partition

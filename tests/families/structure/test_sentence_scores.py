@@ -10,19 +10,19 @@ from planted_trees import random_trees, sentence, trees
 from scipy.stats import spearmanr
 
 from probes.data.sentence import ROOT
-from probes.extraction.vectors import Sharded
+from probes.extraction.reading.vectors import Sharded
 from probes.families.structure import fitting
 from probes.families.structure.fitting import exact_batches
 from probes.families.structure.sentence_scores import (
     chain_hits,
-    contributions,
     control_hits,
+    distances_and_depths,
     gold_edges,
     predicted_trees,
-    predictions,
+    sentence_contributions,
 )
-from probes.families.structure.trees import BINS, DRAWS
-from probes.statistics.spanning_trees import LEFT_OUT
+from probes.families.structure.trees import BINS, N_CONTROL_TREES
+from probes.statistics.of_families.spanning_trees import LEFT_OUT
 
 SIZE = 5
 
@@ -81,7 +81,7 @@ def binned(edges):
 
 
 def test_every_contribution_is_that_of_loops(its, layer, probes):
-    found = contributions(layer, batches_of(its), its, probes)
+    found = sentence_contributions(layer, batches_of(its), its, probes)
     for number, (distance, depth) in enumerate(probes):
         far, deep = projected(its, layer, distance), projected(its, layer, depth)
         for place, tree in enumerate(its.paths):
@@ -106,9 +106,9 @@ def test_every_contribution_is_that_of_loops(its, layer, probes):
 def test_edges_of_gold_and_of_control_trees_and_of_the_chain(its, layer, probes):
     batches, probe = batches_of(its), probes[0][0]
     edges, chain = (find(its, batches) for find in (gold_edges, chain_hits))
-    of_draws = [probe, probes[1][0], *[probe] * (DRAWS - 2)]
+    of_draws = [probe, probes[1][0], *[probe] * (N_CONTROL_TREES - 2)]
     hits = control_hits(layer, batches, its, of_draws)
-    assert len(edges) == len(chain) == 1 + len(hits) == 1 + DRAWS
+    assert len(edges) == len(chain) == 1 + len(hits) == 1 + N_CONTROL_TREES
     far = [projected(its, layer, each) for each in of_draws]
     for place in range(len(its.lengths)):
         words = words_of(its, place)
@@ -140,10 +140,10 @@ def test_predictions_of_equal_vectors_tie(its):
     rng = np.random.default_rng(3)
     same = Sharded([np.repeat(rng.normal(size=(1, 60)), its.lengths.sum(), 0).astype(np.float32)])
     matrix = rng.normal(size=(40, 60)).astype(np.float32)
-    far, deep = predictions(same, batches_of(its)[-1], [(matrix, matrix)])
+    far, deep = distances_and_depths(same, batches_of(its)[-1], [(matrix, matrix)])
     assert abs(far).max() < 1e-9
     assert len(np.unique(deep)) == 1
-    found = contributions(same, batches_of(its), its, [(matrix, matrix)])
+    found = sentence_contributions(same, batches_of(its), its, [(matrix, matrix)])
     assert not found.nspr.any()
     # Of ties, the earliest word.
     first = [words_of(its, place)[:1] for place in range(len(its.lengths))]
@@ -160,7 +160,7 @@ def test_distances_from_words_with_equal_vectors_tie():
     vectors[its.first + its.lengths - 1] = vectors[its.first]
     matrix = rng.normal(size=(1, 384)).astype(np.float32)
     for batch in batches_of(its):
-        far, deep = predictions(Sharded([vectors]), batch, [(matrix, matrix)])
+        far, deep = distances_and_depths(Sharded([vectors]), batch, [(matrix, matrix)])
         np.testing.assert_array_equal(far[0, :, 0, 1:-1], far[0, :, -1, 1:-1])
         np.testing.assert_array_equal(deep[0, :, 0], deep[0, :, -1])
 
@@ -190,11 +190,11 @@ def test_predicted_trees_are_oriented_from_predicted_roots():
 def test_batches_of_one_sentence_give_the_same(its, layer, probes, monkeypatch):
     together = batches_of(its)
     assert len(together) < len(its.lengths)
-    found = contributions(layer, together, its, probes)
+    found = sentence_contributions(layer, together, its, probes)
     monkeypatch.setattr(fitting, "_PAIRS", 1)
     alone = batches_of(its)
     assert len(alone) == len(its.lengths)
-    again = contributions(layer, alone, its, probes)
+    again = sentence_contributions(layer, alone, its, probes)
     assert (again.hits == found.hits).all()
     assert (again.roots == found.roots).all()
     np.testing.assert_allclose(again.dspr, found.dspr, atol=1e-6)
@@ -202,8 +202,8 @@ def test_batches_of_one_sentence_give_the_same(its, layer, probes, monkeypatch):
 
 
 def test_a_probe_gives_the_same_beside_others(its, layer, probes):
-    found = contributions(layer, batches_of(its), its, probes)
+    found = sentence_contributions(layer, batches_of(its), its, probes)
     for number, pair in enumerate(probes):
-        alone = contributions(layer, batches_of(its), its, [pair])
+        alone = sentence_contributions(layer, batches_of(its), its, [pair])
         for one, part in zip(alone, found.at([number]), strict=True):
             np.testing.assert_array_equal(one, part)

@@ -14,9 +14,9 @@ from killing import small_corpus
 import probes.cli.main
 from probes.__main__ import main as command
 from probes.families.structure import StructureOptions
+from probes.frames.measurement_tables import measurement_tables
 from probes.measurements.measurement import get_measurement
-from probes.measurements.shown import tables_of
-from probes.statistics.spanning_trees import LEFT_OUT
+from probes.statistics.of_families.spanning_trees import LEFT_OUT
 
 TREEBANKS = Path(__file__).parents[2] / "treebanks"
 SCORES = ("uuas", "dspr", "root_accuracy", "nspr")
@@ -47,7 +47,7 @@ def test_rows_are_of_all_layers_ranks_and_splits(run):
 
 def test_notes_say_what_was_counted(run):
     notes, facts = (
-        " ".join(tables_of(get_measurement("structure"), [run.record])[0].notes),
+        " ".join(measurement_tables(get_measurement("structure"), [run.record])[0].notes),
         run.facts,
     )
     assert (
@@ -65,7 +65,9 @@ def test_notes_say_what_was_counted(run):
 
 def test_a_predicted_tree_is_drawn(run, tmp_path, monkeypatch):
     drawn = []
-    monkeypatch.setattr("probes.tables.figures.save", lambda chart, path, look: drawn.append(chart))
+    monkeypatch.setattr(
+        "probes.tables.figures.save", lambda chart, path, style: drawn.append(chart)
+    )
     number = int(run.arrays["test_sentences"][2])
     line = ["figure", "tree", str(run.path.parent), "--sentence", str(number + 1)]
     assert command([*line, "--corpus", str(run.corpus), "-o", str(tmp_path / "tree.pdf")]) == 0
@@ -92,7 +94,7 @@ def test_treebanks_of_other_languages_with_few_sentences(
     assert all(row.interval is None for row in rows)
     assert 0 <= value_of(rows, "uuas", 2, rank=2) <= 1
     assert {row.value for row in rows if row.metric == "uuas_p_best"} == {None}
-    notes = " ".join(tables_of(get_measurement("structure"), [record])[0].notes)
+    notes = " ".join(measurement_tables(get_measurement("structure"), [record])[0].notes)
     assert "No intervals and no tests: fewer than 20 test documents" in notes
 
 

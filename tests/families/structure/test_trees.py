@@ -10,8 +10,8 @@ from random_trees import random_heads
 
 from probes.data.find import find_corpus
 from probes.families.structure.trees import (
-    DRAWS,
     LONG,
+    N_CONTROL_TREES,
     NO_TAGS,
     NO_TREE,
     ONE_WORD,
@@ -126,7 +126,7 @@ def test_about_half_of_the_types_attach_to_the_first_word():
 
 def test_draws_are_independent():
     types = ["x", "y", *(f"type{i}" for i in range(4000))]
-    drawn = np.array([control_heads(types, draw) for draw in range(DRAWS)])[:, 2:] == 0
+    drawn = np.array([control_heads(types, draw) for draw in range(N_CONTROL_TREES)])[:, 2:] == 0
     agree = [(one == other).sum() for one, other in combinations(drawn, 2)]
     assert abs(np.array(agree) - 2000).max() < 4 * np.sqrt(4000 / 4)
 
@@ -135,6 +135,6 @@ def test_control_trees_of_the_sample_are_trees():
     sample = find_corpus("sample").load().splits["test"]
     found = trees(*sample)
     assert len(found.sentences) == len(sample) - sum(found.left_out.values()) > 300
-    assert len(found.controls) == DRAWS
+    assert len(found.controls) == N_CONTROL_TREES
     for heads in chain(*found.controls):
         assert is_tree(heads, len(heads))

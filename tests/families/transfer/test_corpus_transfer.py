@@ -259,7 +259,7 @@ def test_the_record_names_the_scores_whose_probes_it_applies(found):
         ("--corpus sample ewtt", "Unknown corpus 'ewtt'. Did you mean 'ewt'?"),
         (
             "--corpus sample ewt --measurements structure",
-            "--measurements structure: --transfer needs probes; add probes to these.",
+            "--measurements structure: --transfer needs scores; add scores to these.",
         ),
     ],
 )

@@ -1,0 +1,245 @@
+"""Registry entries defined in a script, a notebook, or a module that one of these imports.
+
+Their digests include the user's own modules that their code imports.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import hashlib
+import io
+import sys
+import sysconfig
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec, resolve_name
+from itertools import accumulate
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+from probes.common.errors import UserError
+from probes.common.files import sha256
+from probes.common.origin import Origin, described
+
+_run = 0
+"""Number of the run; digests are kept for one run."""
+
+_STARTED = time.time()
+"""If the file of a module is newer, the loaded module may be an older version."""
+
+
+def begin_run() -> None:
+    """Forget digests, since code may have changed since the last run."""
+    global _run
+    _run += 1
+
+
+@dataclass
+class Defined:
+    """A registry entry that comes neither from `--include` nor from an entry point.
+
+    Attributes:
+        module: the module that registered the entry.
+        file: the module's file; None in an interactive session.
+        entry: the registered object.
+        on_removal: called when the entry is replaced.
+    """
+
+    module: str
+    file: Path | None
+    entry: object
+    on_removal: Callable[[], object]
+    _made: tuple[int, Origin] | None = None
+
+    @classmethod
+    def here(cls, entry: object, on_removal: Callable[[], object]) -> Defined | None:
+        """Make an entry of the running module; None if the suite itself registers it."""
+        frame = sys._getframe(1)
+        while (module := str(frame.f_globals.get("__name__"))).partition(".")[0] == "probes":
+            assert frame.f_back is not None
+            frame = frame.f_back
+        if module == "importlib._bootstrap":  # it is importing a module of the suite
+            return None
+        file = frame.f_globals.get("__file__")
+        return cls(module, Path(file).resolve() if file else None, entry, on_removal)
+
+    def __str__(self) -> str:
+        if self.file is None:
+            return "this session"
+        here = Path.cwd()
+        return str(self.file.relative_to(here) if self.file.is_relative_to(here) else self.file)
+
+    def origin(self, what: str) -> Origin:
+        """Origin of the entry, computed once per run.
+
+        Args:
+            what: name of the entry in messages.
+
+        Raises:
+            UserError: something that the entry depends on has no digest.
+        """
+        if self._made is None or self._made[0] != _run:
+            try:
+                digest = digest_of_object(self.entry, self.file.parent if self.file else Path.cwd())
+            except Exception as error:  # pickling calls code of all kinds
+                raise UserError(
+                    f"{what} of {self} depends on something without a digest ({described(error)}), "
+                    "so changes would go unnoticed. Move it to its own file, and pass that as "
+                    "include=."
+                ) from error
+            roots = (self.file,) if self.file else ()
+            self._made = _run, Origin(str(self), roots, digest)
+        return self._made[1]
+
+
+def digest_of_object(entry: object, folder: Path) -> str:
+    """SHA-256 of an object, and of the user's own modules that its code refers to.
+
+    The pickler of `datasets.fingerprint.Hasher` writes functions and classes of a script or a
+    notebook with their code and all globals in it. Functions and classes of modules are written by
+    name only, so the files of these modules are added.
+
+    Args:
+        folder: the folder to search first for modules.
+    """
+    from datasets.utils._dill import Pickler
+
+    words: set[str] = set()
+
+    class Noting(Pickler):  # type: ignore[misc]
+        """Collects all strings, some of which are names of modules."""
+
+        def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+            if isinstance(obj, (FunctionType, type)) and obj.__module__ == "__mp_main__":
+                obj.__module__ = "__main__"  # its name in the parent process
+            if isinstance(obj, ModuleType):
+                obj = obj.__name__
+            if isinstance(obj, str):
+                words.add(obj)
+            if isinstance(obj, dict) and "__pydantic_core_schema__" in obj:
+                obj = {name: value for name, value in obj.items() if name not in _COMPILED}
+            if any(obj is each for each in _UNSEEN):
+                raise ValueError(f"it calls {obj.__name__}()")
+            super().save(obj, save_persistent_id)
+
+    file = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        Noting(file, recurse=True).dump(entry)
+    digest = hashlib.sha256(file.getvalue())
+    names = [word for word in words if all(map(str.isidentifier, word.split(".")))]
+    # In a function, "from package import module" gives two names.
+    inner = [f"{package}.{name}" for package in own_modules(names, folder) for name in names]
+    for name, path in sorted(own_modules([*names, *inner], folder).items()):
+        digest.update(f"{name} {sha256(path)}\n".encode())
+        if name in sys.modules and path.stat().st_mtime > _STARTED:
+            # The loaded version is unknown, so the digest is valid only for this session.
+            digest.update(f"{_STARTED} {id(sys.modules[name].__spec__)}\n".encode())
+    return digest.hexdigest()
+
+
+_UNSEEN = (builtins.eval, builtins.exec, builtins.globals, builtins.__import__)
+"""Functions through which code depends on objects that it does not name."""
+
+_COMPILED = ("__pydantic_core_schema__", "__pydantic_validator__", "__pydantic_serializer__")
+"""Attributes of pydantic classes that contain addresses in memory."""
+
+
+_NOT_OWN = [Path(__file__).resolve().parents[1] / n for n in ("probes", "common", "data", "tasks")]
+_NOT_OWN += [
+    Path(path).resolve()
+    for name, path in sysconfig.get_paths().items()
+    if name in ("stdlib", "platstdlib", "purelib", "platlib")
+]
+
+
+def own_imports(file: Path, content: bytes) -> dict[str, Path]:
+    """The user's own modules that a file imports, directly or indirectly.
+
+    Import statements within functions count. Modules of the standard library, of installed packages
+    and of the suite do not.
+
+    Args:
+        file: the file; its folder is searched first for modules.
+        content: the content of the file.
+
+    Returns:
+        files by module name.
+    """
+    return own_modules(_imported(content, ""), file.parent)
+
+
+def own_modules(names: Iterable[str], folder: Path) -> dict[str, Path]:
+    """The user's own modules among `names`, and those that they import.
+
+    Args:
+        names: names, of modules or of anything else.
+        folder: the folder to search first for modules.
+    """
+    found: dict[str, Path] = {}
+    todo = [iter(names)]
+    while todo:
+        for name in todo.pop():
+            if name in found or not (spec := _module_spec(name, str(folder))) or not spec.origin:
+                continue
+            path = Path(spec.origin).resolve()
+            if path.is_file() and _is_own(path):
+                found[name] = path
+                if path.suffix == ".py":
+                    inside = spec.submodule_search_locations is not None
+                    package = name if inside else name.rpartition(".")[0]
+                    todo.append(_imported(path.read_bytes(), package))
+    return found
+
+
+def _is_own(file: Path) -> bool:
+    """Whether a file is outside of Python, installed packages and the suite."""
+    packages = {"site-packages", "dist-packages"} & set(file.parts)
+    return not packages and not any(map(file.is_relative_to, _NOT_OWN))
+
+
+def _imported(content: bytes, package: str) -> Iterator[str]:
+    """Yield names that code may import, packages before their members; not all are modules."""
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError):
+        return  # running the code raises the error
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [each.name for each in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            if node.level and not package:
+                continue
+            module = resolve_name(module, package)
+            names = [f"{module}.{each.name}" for each in node.names]
+        for name in names:
+            yield from accumulate(name.split("."), "{}.{}".format)
+
+
+def _module_spec(name: str, folder: str) -> ModuleSpec | None:
+    top = name.partition(".")[0]
+    if top == "probes" or top in sys.stdlib_module_names:
+        return None
+    places: list[str] | None = [folder, *sys.path]
+    spec = None
+    for qualified in accumulate(name.split("."), "{}.{}".format):
+        spec = PathFinder.find_spec(qualified, places) if places else None
+        if spec is None and qualified == top:
+            spec = _installed_for_editing(top)
+        places = spec.submodule_search_locations if spec else None
+    return spec
+
+
+def _installed_for_editing(top: str) -> ModuleSpec | None:
+    """Find a module outside `sys.path`, such as one from ``pip install --editable``."""
+    try:
+        return find_spec(top)
+    except ValueError:  # a module without a specification, such as `__main__`
+        return None

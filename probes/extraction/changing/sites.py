@@ -1,0 +1,438 @@
+"""Sites where a forward pass can be read and changed, for any architecture.
+
+Sites are found in the module tree and verified on a short text. A site that is not found, or fails
+the check, is refused when it is requested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+from weakref import WeakKeyDictionary
+
+import torch
+
+from probes.common.errors import UserError, out_of_memory
+from probes.extraction.changing.module_calls import Call, Change, Event, hooks, traced
+from probes.extraction.models.loaded_module import (
+    BLOCKS,
+    TRANSFORMERS_ERRORS,
+    one_line,
+    run_base_model,
+    short_states,
+    short_text,
+)
+from probes.extraction.reading.attention_maps import Way, maps_changed, way_to_read
+
+Tensor = torch.Tensor
+
+Kind = Literal["layer", "block", "attention", "mlp", "heads", "maps"]
+
+_NO_READER = "the outputs of its heads cannot be changed (no linear map reads them side by side)"
+_REFUSALS: dict[Kind, str] = {
+    "maps": "its attention cannot be changed head by head (it is computed in its own way)",
+    "heads": _NO_READER,
+    "attention": _NO_READER,
+    "mlp": "the output of its MLP cannot be changed (no linear map gives it)",
+}
+"""Reasons for missing kinds of sites. Without maps, a block has none of the others."""
+
+
+class Site(NamedTuple):
+    """A place in a model.
+
+    Attributes:
+        kind: ``layer``: states of a layer (layer L after the final norm). ``block``: output of a
+            block. ``attention``, ``mlp``: output of the last linear map of this part of a block.
+            ``heads``: each head's input to attention's last linear map, of shape (texts, length,
+            heads, size of a head). ``maps``: attention maps (texts, heads, length, length).
+        layer: layer 0 to L, or block 1 to L.
+        head: head of ``heads`` or ``maps``, counted from 1; None for all.
+    """
+
+    kind: Kind
+    layer: int
+    head: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Sites:
+    """The sites of a model without its head.
+
+    Attributes:
+        architecture: the name of the model's class.
+        blocks: the calls of blocks.
+        layers: the calls that return layers 0 to L. None for layer 0 means to change the input of
+            block 1; None for another layer means that its call is unknown.
+        way: how attention maps are read; None if they cannot be read.
+        n_heads: number of heads per block; 0 if maps cannot be changed.
+        calls: for each kind of site inside blocks, one call per block: linear maps, or the dropouts
+            of maps. Maps have none where our own attention can replace the model's.
+    """
+
+    architecture: str
+    blocks: tuple[Call, ...]
+    layers: tuple[Call | None, ...]
+    way: Way | None = None
+    n_heads: int = 0
+    calls: Mapping[Kind, tuple[Call, ...]] = field(default_factory=dict)
+
+    @property
+    def refused(self) -> dict[Kind, str]:
+        """Reason for each missing kind of site."""
+        if not self.n_heads:
+            return dict.fromkeys(_REFUSALS, _REFUSALS["maps"])
+        return {k: why for k, why in _REFUSALS.items() if k not in self.calls and k != "maps"}
+
+    def require(self, site: Site) -> None:
+        """Check that a site exists.
+
+        Raises:
+            UserError: it does not.
+        """
+        kind, layer, head = site
+        why = self.refused.get(kind, "")
+        if not (kind != "layer") <= layer <= len(self.blocks):
+            why = f"it has {len(self.blocks)} blocks, and no {kind} {layer}"
+        elif kind == "layer" and layer and self.layers[layer] is None:
+            why = f"its layer {layer} cannot be changed (no module returns it)"
+        elif not why and head is not None and not 1 <= head <= self.n_heads:
+            why = f"it has {self.n_heads} heads in each block, and no head {head}"
+        if why:
+            raise UserError(f"{self.architecture}: {why}.")
+
+    @property
+    def norm(self) -> Any:
+        """The module between the last block and layer L, if any."""
+        last = self.layers[-1]
+        return None if last is None or last == self.blocks[-1] else last.module
+
+
+@contextmanager
+def changed(
+    model: Any, sites: Sites, changes: Sequence[tuple[Site, Change]], *, first: bool = True
+) -> Iterator[None]:
+    """Make changes in every pass of `model`; those at one site act in the given order.
+
+    To change maps, our own attention replaces the model's where possible.
+
+    Args:
+        first: whether to act before changes that are already active at a site; otherwise after.
+
+    Raises:
+        UserError: a site is missing.
+    """
+    for site, _ in changes:
+        sites.require(site)
+    of_maps = [(x.layer, _of_head(x.head, 1, change)) for x, change in changes if x.kind == "maps"]
+    block = 0
+
+    def change_maps(_: int, maps: Tensor, visible: Tensor) -> Tensor:
+        for layer, change in of_maps:
+            if layer == block:
+                maps = change(maps, visible)
+        return maps
+
+    with ExitStack() as stack:
+        add = stack.enter_context(hooks(model))
+        if of_maps and sites.way == "in the model":
+            stack.enter_context(maps_changed(model, change_maps))
+            for number, call in enumerate(sites.blocks, start=1):
+
+                def begin(states: Tensor, _: Tensor, number: int = number) -> Tensor:
+                    nonlocal block
+                    block = number
+                    return states
+
+                add(call, begin, reads=True)
+        for (kind, layer, head), change in reversed(changes):
+            if kind == "layer":
+                returns = sites.layers[layer]
+                add(returns or sites.blocks[0], change, reads=returns is None, first=first)
+            elif kind == "block":
+                add(sites.blocks[layer - 1], change, first=first)
+            elif calls := sites.calls.get(kind):
+                one = _of_head(head, 2 if kind == "heads" else 1, change)
+                whole = _of_module(kind, sites.n_heads, one)
+                add(calls[layer - 1], whole, reads=kind == "heads", first=first)
+        yield
+
+
+def _of_head(head: int | None, axis: int, change: Change) -> Change:
+    """Restrict a change to one head."""
+    if head is None:
+        return change
+
+    def change_one(states: Tensor, other: Tensor) -> Tensor:
+        states = states.clone()
+        one = states.select(axis, head - 1)
+        one.copy_(change(one, other))
+        return states
+
+    return change_one
+
+
+def _of_module(kind: Kind, n_heads: int, change: Change) -> Change:
+    """Apply a change of heads or maps to what a linear map reads, or a dropout returns."""
+
+    def change_states(states: Tensor, other: Tensor) -> Tensor:
+        if kind == "heads":
+            heads = states.unflatten(-1, (n_heads, -1))
+            return change(heads, heads).flatten(-2)
+        # Maps are positive where a token is visible, unless they underflow.
+        return change(states, (states > 0).any(1) if kind == "maps" else other)
+
+    return change_states
+
+
+_SITES: WeakKeyDictionary[Any, tuple[list[int], Sites]] = WeakKeyDictionary()
+
+
+def sites_of(base: Any) -> Sites:
+    """The sites of a model without its head, found by a few passes over a short text and cached.
+
+    Raises:
+        UserError: the blocks are not found, or the model cannot be run.
+    """
+    tree = [id(module) for module in base.modules()]
+    if base not in _SITES or _SITES[base][0] != tree:
+        training = [module for module in base.modules() if module.training]
+        try:
+            base.eval()
+            with torch.no_grad():
+                _SITES[base] = tree, _find_sites(base)
+        except TRANSFORMERS_ERRORS as error:
+            if out_of_memory(error):
+                raise
+            raise UserError(f"{type(base).__name__}: cannot be run ({one_line(error)}).") from error
+        finally:
+            for module in training:
+                module.training = True
+    return _SITES[base][1]
+
+
+def _find_sites(model: Any) -> Sites:
+    """Find the sites of a model.
+
+    Raises:
+        UserError: the blocks are not found.
+    """
+    with traced(model) as events:
+        states = short_states(model)
+    sites = _trunk(model, events, states)
+    # Drop layers whose change does not show in the model's `hidden_states`.
+    layers = [k for k, call in enumerate(sites.layers) if call or not k]
+    with changed(model, sites, [(Site("layer", k), _zero) for k in layers]):
+        shown = [not state.any() for state in short_states(model)]
+    kept = [call if ok else None for call, ok in zip(sites.layers, shown, strict=True)]
+    if not shown[0]:  # try the output of the embeddings
+        kept[0] = next((x.call for x in events if _is_same_state(x.output, states[0])), None)
+    sites = replace(sites, layers=tuple(kept))
+    try:
+        way = way_to_read(model, lambda: short_states(model)[-1], len(sites.blocks))
+    except UserError:
+        return sites
+    return _with_mlps(model, _with_heads(model, replace(sites, way=way), events))
+
+
+def _trunk(model: Any, events: Sequence[Event], states: Sequence[Tensor]) -> Sites:
+    """Find the blocks, which read layers 0 to L − 1, and the calls that return layers 1 to L.
+
+    Raises:
+        UserError: they are not found.
+    """
+    n, name = len(states) - 1, type(model).__name__
+    event_of = {event.call: event for event in events}
+    lists = [list(x) for x in model.modules() if isinstance(x, torch.nn.ModuleList)]
+    shared = [[x] * n for x in model.modules() if Call(x, n - 1) in event_of]
+    # Inner modules first: transformers keeps the states of ALBERT's layers, not of groups.
+    for modules in reversed((*shared, *lists)):
+        calls = [Call(x, modules[:i].count(x)) for i, x in enumerate(modules)]
+        blocks = [event_of[call] for call in calls if call in event_of]
+        if not len(calls) == len(blocks) == n:
+            continue
+        if all(
+            x.flat and _is_same_state(x.given[0], y) for x, y in zip(blocks, states, strict=False)
+        ):
+            ends = [*(event.place for event in blocks[1:]), len(events)]
+            layers = [
+                _giving(block, events[block.end : end], state)
+                for block, end, state in zip(blocks, ends, states[1:], strict=True)
+            ]
+            if None not in layers[:-1]:
+                return Sites(name, tuple(calls), (None, *layers))
+    raise UserError(f"{name}: its blocks are not found; it cannot be changed layer by layer.")
+
+
+def find_layers(model: Any, name: str) -> None:
+    """Compare a model's layers with the input and outputs of its blocks, and take them from there
+    if they are shifted, as those of Mamba are.
+
+    Raises:
+        UserError: they are others. Where no module is a block (XLM) or a block reads another shape
+            (XLNet), there is another number of them, or layer 0 depends on other tokens.
+    """
+    with torch.no_grad(), traced(model) as events:
+        states = short_states(model)
+    n, right = len(states) - 1, True
+    with suppress(UserError):
+        if n > 1:  # else the norm after the only block looks like one
+            _trunk(model, events, states)
+            return
+    events = [x for x in events if x.given and x.output is not None]
+    kinds = dict.fromkeys(type(event.call.module) for event in events)
+    lists = [set(x) for x in model.modules() if isinstance(x, torch.nn.ModuleList)]
+    rows = [[x for x in events if x.call.module in modules] for modules in lists]
+    rows += [[x for x in events if type(x.call.module) is kind] for kind in kinds]
+    for row in filter(None, rows):
+        inputs, outputs = [x.given[0] for x in row], [x.output for x in row]
+        if len(row) == n and all(map(_is_same_state, (inputs[0], *outputs), states[:-1])):
+            return
+        if inputs[0].shape == states[0].shape and all(map(_parallel, outputs, inputs[1:])):
+            flat = n and len(row) in (n, n + 1) and all(x.flat for x in row)
+            if flat and all(map(_parallel, outputs, states[:-1])):
+                BLOCKS[model] = [x.call for x in row]
+                with torch.no_grad():  # blocks may change their input in place
+                    read = short_states(model)[:-1]  # the last is normed
+                if all(map(_parallel, (inputs[0], *outputs), read)):
+                    return
+                del BLOCKS[model]
+            right = right and len(row) < 2 <= n
+    text = short_text(model)
+    text["input_ids"][:, 0] += 1 - 2 * (text["input_ids"][:, 0] > 1)
+    with torch.no_grad():
+        other = run_base_model(model, **text, output_hidden_states=True).hidden_states[0]
+    right = right and torch.allclose(other[:, 1:], states[0][:, 1:], rtol=1e-3, atol=1e-4)
+    if not right or n != getattr(model.config.get_text_config(), "num_hidden_layers", n):
+        raise UserError(
+            f"--model {name}: this architecture is not supported: the hidden states that "
+            f"{type(model).__name__} gives are not the input and the outputs of its blocks."
+        )
+
+
+def _parallel(output: Tensor | None, state: Tensor) -> bool:
+    """Whether two states are equal but for a factor; RWKV halves them after some blocks."""
+    if output is None or output.shape != state.shape:
+        return False
+    pair = output.flatten().double(), state.flatten().to(output.device).double()
+    return bool(torch.cosine_similarity(*pair, dim=0) > 1 - 1e-6)
+
+
+def _giving(block: Event, then: Sequence[Event], state: Tensor) -> Call | None:
+    """The call that returns a layer: the block, or one that reads the block's output."""
+    readers = (x for x in then if any(_is_same_state(block.output, given) for given in x.given))
+    return next((x.call for x in (block, *readers) if _is_same_state(x.output, state)), None)
+
+
+def _run_pass(
+    model: Any,
+    sites: Sites,
+    *changes: tuple[Kind, int | None, Change],
+    inputs: Sequence[Tensor] = (),
+) -> tuple[list[Tensor], list[Event]]:
+    """Run a pass with changes inside each block; return the outputs of blocks and all calls.
+
+    Args:
+        inputs: outputs of a pass without changes; each block then reads from there.
+    """
+    outputs: list[Tensor] = []
+
+    def keep(states: Tensor, _: Tensor) -> Tensor:
+        outputs.append(states)
+        return inputs[len(outputs) - 1] if inputs else states
+
+    every = range(1, len(sites.blocks) + 1)
+    where = [(Site(kind, k, head), how) for kind, head, how in changes for k in every]
+    with changed(model, sites, where), hooks(model) as add, traced(model) as events:
+        for block in sites.blocks:
+            add(block, keep)
+        short_states(model)
+    return outputs, events
+
+
+def _with_heads(model: Any, sites: Sites, events: Sequence[Event]) -> Sites:
+    """Add maps, if changing them changes blocks, and the linear maps that read the heads."""
+    drops: list[Call] = []
+    if sites.way == "returned by the model":
+        drops = [x.call for block in sites.blocks for x in _inside(events, block) if _takes_maps(x)]
+    heads: list[int] = []
+
+    def count(maps: Tensor, _: Tensor) -> Tensor:
+        heads.append(maps.shape[1])
+        return maps
+
+    given = replace(sites, n_heads=1, calls={"maps": tuple(drops)} if drops else {})
+    plain, before = _run_pass(model, given, ("maps", None, count))
+    if len(heads) != len(plain) or len(set(heads)) > 1:
+        return sites
+    found = replace(given, n_heads=heads[0])
+    without, after = _run_pass(model, found, ("maps", 1, _zero), inputs=plain)
+    if any(map(torch.equal, plain, without)):
+        return sites
+    readers = [_reader_of_heads(before, after, block, heads[0]) for block in sites.blocks]
+    calls = tuple(x for x in readers if x)
+    if len(calls) < len(plain):
+        return found
+    more = replace(found, calls={**found.calls, "heads": calls, "attention": calls})
+    same, _ = _run_pass(model, more, ("maps", None, count), ("heads", 1, _zero), inputs=plain)
+    return more if all(map(torch.allclose, same, without)) else found
+
+
+def _with_mlps(model: Any, sites: Sites) -> Sites:
+    """Add the last linear map after attention in each block, if it changes the block."""
+    plain, events = _run_pass(model, sites)
+    place = {event.call: event.place for event in events}
+    width = plain[0].shape[-1]
+    starts = [place[call] for call in sites.calls.get("heads", sites.calls.get("maps", ()))]
+    calls: list[Call] = []
+    for start, block in zip(starts, sites.blocks, strict=False):
+        later = [x for x in _inside(events, block) if x.place > start and _linear(x.call.module)]
+        wide = [x.call for x in later if x.output is not None and x.output.shape[-1] == width]
+        calls += wide[-1:]
+    if len(calls) < len(plain):
+        return sites
+    more = replace(sites, calls={**sites.calls, "mlp": tuple(calls)})
+    without, _ = _run_pass(model, more, ("mlp", None, _zero), inputs=plain)
+    return sites if any(map(torch.equal, plain, without)) else more
+
+
+def _is_same_state(found: Tensor | None, state: Tensor) -> bool:
+    if found is None or found.shape != state.shape:
+        return False
+    return torch.equal(found.to(state.device), state)
+
+
+def _inside(events: Sequence[Event], block: Call) -> Sequence[Event]:
+    whole = next(event for event in events if event.call == block)
+    return events[whole.place + 1 : whole.end]
+
+
+def _linear(module: Any) -> bool:
+    return isinstance(module, torch.nn.Linear) or type(module).__name__ == "Conv1D"
+
+
+def _takes_maps(event: Event) -> bool:
+    """Whether an event is a dropout of square maps whose rows sum to 1."""
+    if "dropout" not in type(event.call.module).__name__.lower() or not event.given:
+        return False
+    maps = event.given[0]
+    square = maps.ndim == 4 and maps.shape[2] == maps.shape[3]
+    return square and bool(((maps.float().sum(-1) - 1).abs() < 1e-2).all())
+
+
+def _reader_of_heads(
+    before: Sequence[Event], after: Sequence[Event], block: Call, n_heads: int
+) -> Call | None:
+    """The first linear map whose input differs, if only the first head's slice does."""
+    for event, then in zip(_inside(before, block), _inside(after, block), strict=True):
+        if _linear(event.call.module) and not torch.equal(event.given[0], then.given[0]):
+            size, odd = divmod(event.given[0].shape[-1], n_heads)
+            others = torch.equal(event.given[0][..., size:], then.given[0][..., size:])
+            return event.call if others and not odd else None
+    return None
+
+
+def _zero(states: Tensor, _: Tensor) -> Tensor:
+    return torch.zeros_like(states)

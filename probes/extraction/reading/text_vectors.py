@@ -1,0 +1,154 @@
+"""The collector of texts' vectors: those at several positions, in one pass.
+
+A text of several windows has each piece from the window in which it lies farthest from an edge (see
+`probes.extraction.reading.windows`), and the token before all pieces from the first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+
+from probes.compute.memory import to_device
+from probes.extraction.reading.alignment import Pieces
+from probes.extraction.reading.chats import Rendered
+from probes.extraction.reading.collectors import Collector, Storage, layer_states, to_store
+from probes.extraction.reading.padding import PaddedWindows
+from probes.extraction.reading.shards import Shard
+from probes.extraction.reading.vectors import layer_part
+from probes.extraction.reading.views import Text
+from probes.records.header import ModelRecord
+from probes.tasks.positions import Position
+
+
+class TextVectors(Collector):
+    """Collects a vector of each whole text for some layers and positions.
+
+    Args:
+        kept: which layer is read at which position.
+        storage: the type in which vectors are stored.
+    """
+
+    name = "text vectors"
+    model_arguments: ClassVar[Mapping[str, Any]] = {"output_hidden_states": True}
+
+    def __init__(self, kept: Sequence[tuple[int, Position]], storage: Storage = "float16") -> None:
+        self.kept, self.storage = tuple(kept), storage
+        self._vectors: dict[tuple[int, Position], Tensor] = {}
+        self._n_texts = 0
+        self._places: dict[Position, Tensor] = {}
+
+    @property
+    def settings(self) -> dict[str, str | int]:
+        """Dtype of storage. Positions are parts, so that one may be added to a store."""
+        return {"storage": self.storage}
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """One part for each layer and position."""
+        return tuple(layer_part(*each) for each in self.kept)
+
+    def only(self, parts: Sequence[str]) -> TextVectors:
+        """A collector of some layers and positions."""
+        return TextVectors([x for x in self.kept if layer_part(*x) in parts], self.storage)
+
+    def in_float32(self) -> TextVectors:
+        """A copy of the collector with float32 storage."""
+        return TextVectors(self.kept, "float32")
+
+    def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
+        """Bytes of the vectors of a shard."""
+        item: int = getattr(torch, self.storage).itemsize
+        return len(self.kept) * len(shard.texts) * model.hidden_size * item
+
+    def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
+        """Begin a shard without vectors."""
+        assert all(text.written for text in shard.texts)
+        self._n_texts, self._vectors = len(shard.texts), {}
+        both = list(zip(shard.texts, pieces, strict=True))
+        for position in {position for _, position in self.kept}:
+            places = [piece_at(position, text, own) for text, own in both]
+            self._places[position] = torch.tensor([-1 if x is None else x for x in places])
+
+    def add(self, windows: PaddedWindows, output: Any) -> None:
+        """Take the vectors of each text; pieces of a long one may come in several passes.
+
+        Each layer stays on the device that computed it.
+        """
+        states = layer_states(output)
+        for layer, position in self.kept:
+            state = states[layer].float()
+            rows, found = _taken(state, position, windows, self._places[position])
+            if (layer, position) not in self._vectors:
+                least = -math.inf if position.kind == "max" else 0.0
+                self._vectors[layer, position] = state.new_full(
+                    (self._n_texts, state.shape[-1]), least
+                )
+            vectors, rows = self._vectors[layer, position], to_device(rows, state.device)
+            before = vectors.index_select(0, rows)
+            joined = torch.maximum(found, before) if position.kind == "max" else found + before
+            vectors.index_copy_(0, rows, joined)
+
+    def finish(self) -> dict[str, Tensor]:
+        """The vectors of each layer and position in the storage type. Each (texts, hidden size).
+
+        Raises:
+            NotFiniteError, OutOfRangeError: see `probes.extraction.reading.collectors.to_store`.
+        """
+        found = {}
+        for (layer, position), vectors in self._vectors.items():
+            peak = float(vectors.abs().max())
+            found[layer_part(layer, position)] = to_store(layer, vectors, peak, self.storage)
+        return found
+
+
+def piece_at(position: Position, text: Text, pieces: Pieces) -> int | None:
+    """The piece at which a text is read; None if it is several, or the text has no such piece."""
+    if position.kind == "last":
+        place = len(pieces.ids) - position.from_end
+        return place if place >= 0 else None
+    rendered = pieces.rendered or Rendered(text.words[0])
+    span = position.span(rendered.text) if position.of else rendered.span_of(position.kind)
+    if span is None:
+        return None
+    assert pieces.letters is not None
+    # Tokenizers drop letters such as line breaks: the piece beside one is another's.
+    start, end = pieces.letters.T
+    inside = np.flatnonzero((start < span[1]) & (end > span[0]))
+    return int(inside[0 if position.kind == "after" else -1]) if len(inside) else None
+
+
+def _taken(
+    state: Tensor, position: Position, windows: PaddedWindows, places: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Texts with something to take in these windows (n,), and the vectors (n, H).
+
+    Args:
+        state: of one layer. Shape (windows, length, H).
+        places: see `piece_at`; -1 for none as well. Shape (texts,).
+    """
+    flat = state.flatten(0, 1)
+    if position.kind in ("mean", "max"):
+        plan = (windows.position, windows.offset, windows.weight)
+        used, offset, weight = (to_device(part, state.device) for part in plan)
+        if position.kind == "max":
+            return windows.word, embedding_bag(used, flat, offset, mode="max")
+        return windows.word, embedding_bag(
+            used, flat, offset, mode="sum", per_sample_weights=weight
+        )
+    first_token = torch.arange(len(windows.first)) * state.shape[1]
+    if position.kind == "first":
+        here, at = windows.first == 0, first_token
+    else:
+        place = places[windows.text] - windows.first
+        at = first_token + windows.n_prefix + place
+        here = (place >= 0) & (place < windows.n_pieces) & (places[windows.text] >= 0)
+        # A piece in several windows is used in one of them.
+        here &= torch.isin(at, windows.position)
+    return windows.text[here], flat[to_device(at[here], state.device)]

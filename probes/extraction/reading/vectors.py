@@ -1,0 +1,132 @@
+"""The vectors of a view's words, or of its whole texts, read from a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.common.arrays import Ints
+from probes.common.files import folder_name
+from probes.extraction.reading.shards import kept_words, row_of_each_text
+from probes.extraction.reading.store import Store, StoreKey
+from probes.extraction.reading.views import View
+from probes.tasks.positions import Position
+from probes.tasks.task import Sublayer
+
+T = TypeVar("T")
+
+
+def layer_part(layer: int, which: Position | Sublayer | None = None) -> str:
+    """The name of one layer's array in a shard.
+
+    Args:
+        which: where whole texts are read, or the site of words' vectors; None for words at layers.
+    """
+    name = folder_name(which.name) if isinstance(which, Position) else which
+    return f"layer-{layer:02d}" + (f"-{name}" if name else "")
+
+
+class Sharded:
+    """Rows that lie in several arrays, one after the other.
+
+    Args:
+        arrays: one per shard. Each (rows, hidden size).
+
+    Attributes:
+        bounds: the first row of each array, and the number of all rows. Shape (shards + 1,).
+    """
+
+    def __init__(self, arrays: Sequence[NDArray[Any]]) -> None:
+        self.arrays = list(arrays)
+        self.bounds: Ints = np.cumsum([0, *map(len, self.arrays)])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows, and the size of each."""
+        return int(self.bounds[-1]), self.arrays[0].shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type in which they are stored."""
+        return self.arrays[0].dtype
+
+    def __getitem__(self, rows: Ints) -> NDArray[Any]:
+        """Copies of some rows, in the given order. Shape (n, hidden size).
+
+        Raises:
+            ValueError: there is no such row.
+        """
+        found = np.empty((len(rows), self.shape[1]), self.dtype)
+        shard = np.searchsorted(self.bounds, rows, side="right") - 1
+        in_order = np.argsort(shard, kind="stable")
+        counts = np.bincount(shard, minlength=len(self.arrays))
+        parts = np.split(in_order, np.cumsum(counts)[:-1])
+        for array, first, places in zip(self.arrays, self.bounds[:-1], parts, strict=True):
+            found[places] = array[rows[places] - first]
+        return found
+
+
+class StoredVectors(Store):
+    """The vectors of a view: one per kept word, and so one per whole text.
+
+    Args:
+        cache, key: see `Store`.
+        view: the texts.
+
+    Attributes:
+        starts: the first row of each text of the view; a text's kept words follow it. Shape
+            (texts,).
+
+    Raises:
+        UserError: see `Store`.
+    """
+
+    _which: Position | Sublayer | None = None
+
+    def __init__(self, cache: Path, key: StoreKey, view: View) -> None:
+        super().__init__(cache, key)
+        self.starts = row_of_each_text(self.shards(view), kept_words(view.texts))
+        self._derived: dict[str, Any] = {}
+
+    def of(self, which: Position | Sublayer | None) -> StoredVectors:
+        """A copy with vectors of whole texts at one position, or of words at one site."""
+        found = copy(self)
+        found._which = which
+        return found
+
+    @property
+    def n_layers(self) -> int:
+        """Number of the model's layers, the embedding layer included."""
+        return int(self.manifest["layers"])
+
+    def layer(self, index: int) -> Sharded:
+        """The vectors of one layer, mapped read-only.
+
+        Raises:
+            UserError: a file is damaged.
+        """
+        return Sharded(self.arrays(layer_part(index, self._which)))
+
+    def derived(self, key: str, make: Callable[[], T]) -> T:
+        """The result of `make` for `key`, which is kept until `forget_derived`.
+
+        Several measurements, probe families and tasks read the same features.
+
+        Args:
+            key: names everything that the result depends on except the vectors.
+            make: computes the result.
+        """
+        key = f"{self._which} {key}"
+        if key not in self._derived:
+            self._derived[key] = make()
+        found: T = self._derived[key]
+        return found
+
+    def forget_derived(self) -> None:
+        """Forget all results: a probe's code that failed may have changed them."""
+        self._derived.clear()

@@ -1,0 +1,474 @@
+"""The long frame of any number of records, and `load`, by which every table, page and CSV file
+finds the records below folders of results.
+
+A frame is two tables: a line per record with the columns of its header, which
+`probes.frames.header_columns` declares, and a line per number.
+
+A run keeps both as Parquet files in the folder of results. A record is read again only when its
+file has another size or time of change. The checksums of both files are kept in the user's own
+cache folder: what is damaged, or comes from somebody else with the results, is not used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+import pandas as pd
+
+from probes import __version__
+from probes.common.errors import DiskError, UserError, counted
+from probes.common.files import default_cache, published, sha256
+from probes.common.terminal import progress
+from probes.frames.header_columns import HEADER_KINDS, NUMBER, TEXT, WHOLE, values
+from probes.frames.record_validation import validated
+from probes.measurements.measurement import measurements as loaded_measurements
+from probes.measurements.plugin_keys import is_current
+from probes.records.record import SCHEMA_VERSION, Record
+from probes.records.record_files import (
+    comparable_content,
+    file_state,
+    is_complete,
+    is_published,
+    read_record,
+    read_records,
+    record_paths,
+)
+from probes.records.row import AxisValue, Row
+
+ROW_KINDS = {
+    "metric": TEXT,
+    "value": NUMBER,
+    "layer": WHOLE,
+    "low": NUMBER,
+    "high": NUMBER,
+    "split": TEXT,
+    "n": WHOLE,
+    "p": NUMBER,
+    "why": TEXT,
+    # Further axes as JSON, such as {"head": 3}; empty if there are none.
+    "axes": TEXT,
+    # How often the layer was measured.
+    "fits": WHOLE,
+}
+
+FILE_KINDS = {"path": TEXT, "changed": WHOLE, "size": WHOLE}
+"""Columns on a record's file. Rows have its path, which says whose they are."""
+
+File = tuple[str, int | None, int | None]
+"""Path, time of change and size."""
+
+HEADERS, ROWS = ".record-headers.parquet", ".record-rows.parquet"
+"""Files of the cache, in the folder of results."""
+
+VERSION = f"{__version__} schema {SCHEMA_VERSION} frame 2"
+"""A cache of another version is not used; to be raised when the same record gives another frame."""
+
+IDENTITY = ["model", "revision", "full_key"]
+"""Columns that are equal for duplicates. The key covers the weights, or the seed that they were
+drawn with, the corpus, the task and its version (and so the view), the probe's specification,
+pooling, projection and precision, and the measurement with its options."""
+
+DEFINED = ("task", "probe", "measurement")
+"""Kinds of things that may be defined again: a task, how it is probed, a measurement. For each, a
+header says where it is defined (``task_place``), how (``task_definition``), and its version."""
+
+ReadRecord = Callable[[Path], Record]
+
+
+@dataclass(frozen=True, eq=False)
+class RecordFrame:
+    """Any number of records as two tables, which together are one long frame.
+
+    Attributes:
+        headers: a line per record, with the columns `FILE_KINDS` and `HEADER_KINDS`, and perhaps
+            ``file``, its path where ``path`` is within a folder.
+        get_rows: gives a line per number, with `path` and the columns `ROW_KINDS`; among them may
+            be rows of further records.
+        read: reads a record.
+    """
+
+    headers: pd.DataFrame
+    get_rows: Callable[[], pd.DataFrame]
+    read: ReadRecord = read_record
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """A line per number."""
+        return self.get_rows()
+
+    @property
+    def trimmed(self) -> RecordFrame:
+        """A copy with the rows of these records alone."""
+        own = self.rows["path"].isin(self.headers["path"])
+        return replace(self, get_rows=partial(_given, self.rows[own]))
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files of the records."""
+        # Names are quoted as in a URL, since they may have bytes that are no UTF-8.
+        names = self.headers.get("file", self.headers["path"])
+        return [Path(unquote(x, errors="surrogateescape")) for x in names]
+
+    def only(self, chosen: Any) -> RecordFrame:
+        """The chosen records."""
+        return replace(self, headers=self.headers[chosen].reset_index(drop=True))
+
+    def long(self, chosen: Any, columns: Iterable[str]) -> pd.DataFrame:
+        """The rows of the chosen records, in the order of headers, with columns of headers."""
+        headers: pd.DataFrame = self.headers.loc[chosen, ["path", *columns]]
+        return headers.merge(self.rows, on="path")
+
+    def records(self) -> dict[Path, Record]:
+        """The records by path; those that cannot be read are named in messages and left out."""
+        return read_records(self.paths, self.read)
+
+
+# Loading.
+
+
+def load(
+    *folders: Path,
+    measurements: Collection[str] | None = None,
+    read: ReadRecord = read_record,
+    cached: bool = True,
+    write: bool = False,
+) -> RecordFrame:
+    """All records below the folders as one frame, without duplicates.
+
+    Of duplicates, the one in the folder named first is kept, and within a folder the most complete
+    one. Published records come after all others. Records that cannot be read, or cannot be of their
+    measurement, are named in messages and left out. The column ``older`` says which ones are of a
+    definition of their task, probing or measurement for which there is a newer one.
+
+    Args:
+        measurements: only these.
+        read: reads a record that is not in the cache of a folder.
+        cached: whether the caches in the folders are used.
+        write: whether they are brought up to date.
+    """
+    known: dict[Path, Record] = {}
+
+    def sound(path: Path) -> Record:
+        return known.get(path) or validated(read(path), path)
+
+    if not folders:
+        return replace(empty := frame_of({}), headers=empty.headers.assign(older=False))
+    parts = []
+    folders = tuple(dict.fromkeys(folders))
+    for number, folder in enumerate(folders):
+        part, new = _of_folder(folder, sound, cached=cached, write=write)
+        known |= new
+        part = replace(
+            part, headers=part.headers.assign(file=_prefix(folder) + part.headers["path"])
+        )
+        ranks = [number + len(folders) * shipped for shipped in _are_shipped(part.paths)]
+        parts.append(replace(part, headers=part.headers.assign(folder=ranks)))
+    headers = pd.concat([part.headers for part in parts]).drop_duplicates("file")
+    if len(folders) > 1:
+        headers["path"] = headers["file"]
+    headers = headers.sort_values("folder", kind="stable", ignore_index=True)
+
+    def rows() -> pd.DataFrame:
+        if len(folders) == 1:
+            return parts[0].rows
+        found: list[pd.DataFrame] = []
+        for folder, part in zip(folders, parts, strict=True):
+            own = part.rows.assign(path=_prefix(folder) + part.rows["path"])
+            # One folder may be in another.
+            for other in found:
+                own = own[~own["path"].isin(other["path"])]
+            found.append(own)
+        return pd.concat(found)
+
+    frame = RecordFrame(headers, rows, sound)
+    if measurements is not None:
+        frame = frame.only(headers["measurement"].isin([*measurements]))
+    return _frame_without_duplicates(frame)
+
+
+def frame_of_files(records: Mapping[Path, Record]) -> RecordFrame:
+    """The frame of records that were read from files, without duplicates; see `load`."""
+    files: dict[File, Record] = {
+        (quote(str(path), errors="surrogateescape"), *file_state(path)): record
+        for path, record in records.items()
+    }
+    frame = replace(frame_of(files), read=records.__getitem__)
+    return _frame_without_duplicates(replace(frame, headers=frame.headers.assign(folder=0)))
+
+
+def _frame_without_duplicates(frame: RecordFrame) -> RecordFrame:
+    frame = _unique(frame)
+    return replace(frame, headers=frame.headers.assign(older=_older(frame)))
+
+
+def _are_shipped(paths: Sequence[Path]) -> list[bool]:
+    """True for records that ship with the suite."""
+    # Resolving links takes longer than all else.
+    resolved = {folder: folder.resolve() for folder in dict.fromkeys(x.parent for x in paths)}
+    return [is_published(resolved[path.parent] / path.name) for path in paths]
+
+
+def _unique(frame: RecordFrame) -> RecordFrame:
+    """The most complete record of every measurement; of equal ones the first.
+
+    Those with another content than the one that is kept are counted in a message; -v names them.
+    """
+    headers = frame.headers
+    several = headers.duplicated(IDENTITY, keep=False)
+    if not several.any():
+        return frame
+    paths = dict(zip(headers.index, frame.paths, strict=True))
+    # Scores can be compared with others only if their predictions are there.
+    complete = [
+        not x or is_complete(paths[i], frame.read(paths[i]))
+        for i, x in zip(headers.index, several, strict=True)
+    ]
+    ranks = {"folder": True, "n_measured": False, "n_fits": False, "complete": False}
+    ordered = headers.assign(complete=complete).sort_values(
+        [*ranks], ascending=[*ranks.values()], kind="stable"
+    )
+    is_kept = ~ordered.duplicated(IDENTITY).sort_index()
+    pairs = headers[~is_kept].reset_index().merge(headers[is_kept].reset_index(), on=IDENTITY)
+    both = ((paths[i], paths[j]) for i, j in zip(pairs["index_x"], pairs["index_y"], strict=True))
+    differing = [
+        (x, y)
+        for x, y in both
+        if comparable_content(frame.read(x)) != comparable_content(frame.read(y))
+    ]
+    if differing:
+        duplicates = counted(len(differing), "duplicate result")
+        progress.say(f"left out {duplicates} with other content; -v says which")
+        for path, other in differing:
+            progress.detail(f"left out {path}: {other} has the same key and other content")
+    return frame.only(is_kept)
+
+
+def _older(frame: RecordFrame) -> pd.Series:
+    """True for records with a newer definition of their task, probing or measurement.
+
+    What this version with its plug-ins would compute counts, then the highest version, then what
+    was written last. A plug-in is defined for all models and corpora at once; the suite's own tasks
+    and measurements may have another version for each, since published results are not computed
+    again.
+    """
+    headers, paths = frame.headers, frame.paths
+    for kind in DEFINED:
+        place, definition, version = (f"{kind}_{x}" for x in ("place", "definition", "version"))
+        several = headers.groupby(place)[definition].transform("nunique") > 1
+        if not several.any():
+            continue
+        rivals = headers[several]
+        records = [(path := paths[i], frame.read(path)) for i in rivals.index]
+        rivals = rivals.assign(
+            current=[is_current(record) for _, record in records],
+            written=[_time_written(record, path) for path, record in records],
+        )
+        ordered = rivals.sort_values(["current", version, "written"], kind="stable")
+        best = ordered.drop_duplicates(place, keep="last").set_index(place)[definition]
+        headers = headers.drop(rivals.index[rivals[definition] != rivals[place].map(best)])
+    return pd.Series(~frame.headers.index.isin(headers.index), frame.headers.index)
+
+
+def _time_written(record: Record, path: Path) -> str:
+    """The time at which a record was written; those of older versions do not say."""
+    changed = datetime.fromtimestamp(file_state(path)[0] / 1e9, UTC).isoformat()
+    return record.provenance.get("written", changed)
+
+
+# The cache of a folder, in which paths are relative to it.
+
+
+def _of_folder(
+    folder: Path, read: ReadRecord, *, cached: bool, write: bool
+) -> tuple[RecordFrame, dict[Path, Record]]:
+    """All records below a folder, in the order of their paths, and those that were read."""
+    stored = _stored(folder) if cached else frame_of({})
+    files = {(_file_name(path, folder), *file_state(path)): path for path in record_paths(folder)}
+    known = [*stored.headers[[*FILE_KINDS]].itertuples(index=False, name=None)]
+    is_kept = [file in files for file in known]
+    kept = stored if all(is_kept) else stored.only(is_kept).trimmed
+    file_of = {files[file]: file for file in sorted(files.keys() - {*known})}
+    found = read_records(file_of, read)
+    if not found and all(is_kept):
+        return stored, found
+    new = frame_of({file_of[path]: record for path, record in found.items()})
+    frame = _joined(kept, new)
+    if write:
+        # What a measurement that is not loaded found is known only in a run that loads it.
+        is_loaded = new.headers["measurement"].isin([*loaded_measurements])
+        if not all(is_kept) or is_loaded.any():
+            _write_cache(
+                folder, frame if is_loaded.all() else _joined(kept, new.only(is_loaded).trimmed)
+            )
+        # Records take more memory than their rows as a table.
+        frame, found = replace(frame, get_rows=partial(_given, frame.rows)), {}
+    return frame, found
+
+
+def _given(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows
+
+
+def _joined(kept: RecordFrame, new: RecordFrame) -> RecordFrame:
+    """The records of both, in the order of their paths."""
+    headers = pd.concat([kept.headers, new.headers], ignore_index=True)
+    paths = [unquote(path, errors="surrogateescape") for path in headers["path"]]
+    order = sorted(range(len(paths)), key=paths.__getitem__)
+
+    def rows() -> pd.DataFrame:
+        # Copies of all rows take time and memory.
+        parts = [x.rows for x in (kept, new) if len(x.headers)] or [new.rows]
+        return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+
+    return RecordFrame(headers.take(order).reset_index(drop=True), rows)
+
+
+def _stored(folder: Path) -> RecordFrame:
+    """The cache; empty if there is none, or if it is not the one that was written here."""
+    empty = frame_of({})
+    if not (folder / HEADERS).is_file():
+        return empty
+    if is_sealed(folder):
+        # Another version of pandas or pyarrow may read other types, or nothing.
+        with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RuntimeError):
+            headers = pd.read_parquet(folder / HEADERS)
+            if headers.dtypes.equals(empty.headers.dtypes):
+                return RecordFrame(headers, partial(_stored_rows, folder))
+    # Copies have no checksums here, nor have caches where these cannot be written.
+    say = progress.say if _last_checksums(folder) else progress.detail
+    say(
+        f"{folder / HEADERS}: damaged, or not written by this version on this machine; all records "
+        "are read again"
+    )
+    return empty
+
+
+def is_sealed(folder: Path) -> bool:
+    """Whether both files of the cache of a folder are those that were last written on this machine.
+
+    Checksums beside them would be no proof: whoever makes up a cache can make these up as well.
+    """
+    try:
+        return _last_checksums(folder) == _checksums(folder)
+    except OSError:
+        return False
+
+
+def _last_checksums(folder: Path) -> str:
+    try:
+        return _seal(folder).read_text(encoding="utf-8")
+    except (OSError, ValueError, RuntimeError):  # there may be no home directory
+        return ""
+
+
+def _seal(folder: Path) -> Path:
+    """The file in the user's cache folder that says what the cache of a folder of results is."""
+    place = hashlib.sha256(str(folder.resolve()).encode(errors="surrogateescape")).hexdigest()
+    return default_cache() / "frames" / place[:32]
+
+
+def _checksums(folder: Path) -> str:
+    files = folder / HEADERS, folder / ROWS
+    return " ".join([VERSION, *(sha256(x) if x.is_file() else "none" for x in files)])
+
+
+def _stored_rows(folder: Path) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(folder / ROWS)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise UserError(f"{folder / ROWS}: damaged ({error}); delete it and run again.") from error
+
+
+def _write_cache(folder: Path, frame: RecordFrame) -> None:
+    """Write the cache, then its checksums: one that is only half written is not used."""
+    for name, table in ((ROWS, frame.rows), (HEADERS, frame.headers)):
+        with published(folder / name) as temporary:
+            table.to_parquet(temporary, index=False)
+    try:
+        with published(_seal(folder)) as temporary:
+            temporary.write_text(_checksums(folder), encoding="utf-8")
+    except (DiskError, RuntimeError) as error:
+        progress.say(f"the cache of {folder} will not be used: {error}")
+
+
+def _prefix(folder: Path) -> str:
+    return quote(f"{folder}/", errors="surrogateescape")
+
+
+def _file_name(path: Path, folder: Path) -> str:
+    return quote(str(path.relative_to(folder)), errors="surrogateescape")
+
+
+# Frames of records.
+
+
+def numbered(records: Iterable[Record]) -> dict[File, Record]:
+    """Records without files, by their numbers."""
+    return {(str(i), None, None): record for i, record in enumerate(records)}
+
+
+def frame_of(
+    records: Mapping[File, Record],
+    header: Collection[str] = HEADER_KINDS.keys(),
+) -> RecordFrame:
+    """The frame of records that were `validated`.
+
+    Args:
+        records: by their files.
+        header: columns of headers, if not all.
+    """
+    lines = [(*file, *values(record, header)) for file, record in records.items()]
+    names = (*FILE_KINDS, *header)
+    by_column = [*zip(*lines, strict=True)] or [()] * len(names)
+    headers = _typed(dict(zip(names, map(list, by_column), strict=True)))
+    return RecordFrame(headers, lambda: _rows_of({file[0]: x for file, x in records.items()}))
+
+
+def _rows_of(records: Mapping[str, Record]) -> pd.DataFrame:
+    columns: dict[str, list[Any]] = {name: [] for name in ("path", *ROW_KINDS)}
+    for path, record in records.items():
+        rows = record.rows
+        for name in Row._fields[:-1]:
+            columns[name] += getattr(rows, name)
+        columns["path"] += repeat(path, len(rows))
+        columns["axes"] += _axes_as_json(record)
+        columns["fits"] += [x if x is None else record.extent.get(x) for x in rows.layer]
+    return _typed(columns)
+
+
+def _typed(columns: Mapping[str, list[Any]]) -> pd.DataFrame:
+    kinds = FILE_KINDS | HEADER_KINDS | ROW_KINDS
+    text = pd.Series(["text"]).dtype  # whatever this version of pandas infers
+    return pd.DataFrame(
+        {
+            name: pd.Series(x, dtype=text if kinds[name] == TEXT else kinds[name])
+            for name, x in columns.items()
+        }
+    )
+
+
+def _axes_as_json(record: Record) -> Iterator[str]:
+    """The places of each row on further axes."""
+    names, known = record.rows.axes, dict[tuple[object, ...], str]()
+    for places in zip(*names.values(), strict=True) if names else repeat((), len(record.rows)):
+        # 1 and 1.0 are equal, and different places.
+        key = (*places, *map(type, places))
+        if key not in known:
+            given = {name: x for name, x in zip(names, places, strict=True) if x is not None}
+            known[key] = json.dumps(given) if given else ""
+        yield known[key]
+
+
+def axes_by_text(rows: pd.DataFrame) -> dict[str, dict[str, AxisValue]]:
+    """The places that every distinct text in the column `axes` stands for."""
+    return {text: json.loads(text) if text else {} for text in rows["axes"].unique()}

@@ -1,0 +1,80 @@
+"""Rows of several records as one frame with a column for each axis, for tables and charts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from probes.common.errors import UserError
+from probes.common.terminal import progress
+from probes.frames.frame import axes_by_text, frame_of, numbered
+from probes.records.record import Record
+from probes.records.record_files import Arrays, read_arrays
+from probes.records.row import HEADER
+
+
+@dataclass(frozen=True, eq=False)
+class RecordsByModel:
+    """Records of several models by label, from which charts are made.
+
+    Attributes:
+        paths: their files, by label, which have arrays beside them.
+        lacking: why others have no record, by label.
+    """
+
+    records: Mapping[str, Record]
+    paths: Mapping[str, Path] = field(default_factory=dict)
+    lacking: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The rows of all."""
+        return labelled_frame(self.records)
+
+    @cached_property
+    def arrays(self) -> Mapping[str, Arrays]:
+        """Arrays by label; those that cannot be read are named in messages."""
+        found = {}
+        for label, path in self.paths.items():
+            if self.records[label].arrays:
+                try:
+                    found[label] = read_arrays(path)
+                except UserError as error:
+                    progress.say(f"not drawn: {error}")
+        return found
+
+
+def long_frame(records: Iterable[Record]) -> pd.DataFrame:
+    """One row per number, with the columns `HEADER`, those of `Row`, and one for each axis."""
+    return labelled_frame(("", record) for record in records)
+
+
+def labelled_frame(
+    records: Mapping[str, Record] | Iterable[tuple[str, Record]],
+) -> pd.DataFrame:
+    """The long frame of records by label, which names the model; "" keeps its own name."""
+    labelled = [*(records.items() if isinstance(records, Mapping) else records)]
+    found = frame_of(numbered(record for _, record in labelled), HEADER)
+    names = [label or record.model.name for label, record in labelled]
+    model = pd.Series(names, dtype=found.headers["model"].dtype)
+    frame = found.headers.assign(model=model)[["path", *HEADER]].merge(found.rows)
+    places = axes_by_text(frame)
+    number = pd.Index([*places]).get_indexer(pd.Index(frame["axes"]))
+    axes = {
+        name: _axis_column([given.get(name) for given in places.values()])
+        .take(number)
+        .set_axis(frame.index)
+        for name in dict.fromkeys(name for given in places.values() for name in given)
+    }
+    return frame.drop(columns=["path", "axes", "fits"]).assign(**axes)
+
+
+def _axis_column(places: list[Any]) -> pd.Series:
+    """An axis: whole numbers stay so where a row has no place on it."""
+    whole = all(x is None or (isinstance(x, int) and not isinstance(x, bool)) for x in places)
+    return pd.Series(places, dtype="Int64" if whole else object)

@@ -1,0 +1,200 @@
+"""Conditional probing: what a layer adds to layer 0 (Hewitt, Ethayarajh, Liang & Manning 2021).
+
+The conditional V-information of layer k given layer 0 is the number of bits saved on the labels by
+a probe on both layers concatenated, compared with a probe on layer 0. The paper's second probe
+reads [layer 0; zeros]. Under the penalty, weights of zeros are 0, so this is the probe on layer 0
+alone. Both probes have the same prior and schedule. Only convex probes are used, since their
+optimum does not depend on the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.measurements.chart_views import Lines
+from probes.measurements.measurement import Level, Request, measurement
+from probes.measurements.pivots import Pivot
+from probes.records.probe_spec import ProbeSpec
+from probes.records.record import FitsPerLayer
+from probes.records.result import UNMEASURED, Result
+from probes.records.row import Row
+from probes.records.values import Interval
+from probes.statistics.bootstrap import Draws, bounds, draws_of, interval, replicates
+from probes.statistics.gold import Gold
+from probes.statistics.metrics import Metric, mean_value, metrics
+from probes.statistics.sums import sparse_matrix
+from probes.tasks.task import Task
+from probes.training.families import is_convex, may_be_convex
+
+if TYPE_CHECKING:
+    from probes.common.arrays import Floats
+    from probes.measurements.context import TaskContext
+    from probes.training.batches import Batches
+    from probes.training.features import Features
+
+_NOTE = (
+    "A probe on layers 0 and k concatenated, compared with one on layer 0 (conditional probing, "
+    "Hewitt et al. 2021)."
+)
+
+
+def _reason_not_to_concatenate(task: Task, probe: ProbeSpec, level: Level) -> str:
+    """The reason for not measuring a probe; only convex ones are fitted."""
+    return "" if is_convex(probe) else "only convex probes are fitted on concatenated layers"
+
+
+def _layers_above_embeddings(request: Request) -> FitsPerLayer:
+    """Layers above 0; none if layer 0 has no scores."""
+    if 0 not in request.layers:
+        return {}
+    scored = request.scores
+    wanted = scored.layers if request.level == "full" else (scored.best or scored.layers[-1],)
+    return {layer: 1 for layer in wanted if layer}
+
+
+def _why_not_concatenated(result: Result) -> str:
+    """The reason why a result has no conditional probing."""
+    if not may_be_convex(result.probe):
+        return "only convex probes are fitted on concatenated layers"
+    if 0 not in result.extent:
+        return "layer 0 was not probed"
+    if len(result.extent) == 1:
+        return "only layer 0 was probed"
+    return UNMEASURED
+
+
+@measurement(
+    "conditional_probing",
+    after="scores",
+    version=2,
+    missing=_reason_not_to_concatenate,
+    extent=_layers_above_embeddings,
+    missing_of=_why_not_concatenated,
+    shows=(
+        Pivot(
+            "bits per example that a layer adds to layer 0",
+            ("added_bits",),
+            below=("examples_left_out",),
+            note="Bits saved on test labels by a probe on layers 0 and k concatenated, compared "
+            "with one on layer 0 (Hewitt et al. 2021). ± half the width of a 95 % "
+            "interval over test documents "
+            "or sentences, without training variation. A layer without information costs about "
+            "d (K − 1) / (2 n ln 2) bits (d dimensions, K classes, n training examples).",
+        ),
+        Pivot(
+            "points that a layer adds to layer 0",
+            ("added_points",),
+            note="Score of the probe on both layers minus score of the probe on layer 0.",
+        ),
+        Lines("conditional", "added_bits", "Bits that a layer adds to layer 0", _NOTE),
+        Lines("conditional_points", "added_points", "Points that a layer adds to layer 0", _NOTE),
+    ),
+)
+def conditional_probing(context: TaskContext) -> Iterator[Row]:
+    """Bits and points that a layer adds to layer 0 (Hewitt et al. 2021).
+
+    Convex probes on layers 0 and k are compared with one on layer 0, at the best layer on dev (or
+    the highest, if that is layer 0); with full evidence at every layer.
+
+    Rows by layer: bits per example added to layer 0 (not for regressions), and points of the
+    headline metric; and the number of test examples without bits, since train lacks their label.
+    """
+    from probes.training.fit import FitSeed, fit_steps
+
+    data, gold = context.data, context.scorers["test"].gold
+    groups = list(context.groups(context.layers, 1, 2))
+    shape = context.spec, data.sentences("train"), data.n_outputs
+    steps = fit_steps(*shape, [FitSeed()], converge=True)
+    with context.bar((1 + len(groups)) * steps):
+        alone = _fit_and_test(context, data.features((0,), groups[0][1]))
+        both = [_fit_and_test(context, data.concatenated(0, *group)) for group in groups]
+    metric = metrics.get(context.task.metric)
+    predicted = np.concatenate([each.predicted for each in both])
+    points = metric(gold, predicted) - metric(gold, alone.predicted)
+    points_intervals = _intervals(
+        gold,
+        lambda draws: (
+            replicates(metric, gold, predicted, draws)
+            - replicates(metric, gold, alone.predicted, draws)
+        ),
+        len(points),
+    )
+    bits: Floats = np.full(len(points), np.nan)
+    bits_intervals: list[Interval] = [None] * len(points)
+    if data.n_outputs:
+        gained = np.concatenate([each.log_probabilities for each in both])
+        gained = (gained - alone.log_probabilities) / np.log(2)
+        mean = _weighted_mean(alone.weights)
+        bits = mean(gold, gained)
+        bits_intervals = _intervals(
+            gold, lambda draws: replicates(mean, gold, gained, draws), len(bits)
+        )
+    for place, layer in enumerate(context.layers):
+        if data.n_outputs:
+            ends = bits_intervals[place] or (None, None)
+            yield Row("added_bits", bits[place], layer, *ends)
+        yield Row("added_points", points[place], layer, *(points_intervals[place] or (None, None)))
+    if left_out := int((alone.weights == 0).sum()):
+        yield Row("examples_left_out", left_out)
+
+
+class _Tested(NamedTuple):
+    """Predictions of L probes for n test examples.
+
+    Attributes:
+        predicted: shape (L, n, …).
+        log_probabilities: natural logs for the labels; meaningless for a regression. Shape (L, n).
+        weights: weights of examples in a mean of bits; see `_weights`. Shape (n,).
+    """
+
+    predicted: NDArray[Any]
+    log_probabilities: Floats
+    weights: Floats
+
+
+def _fit_and_test(context: TaskContext, features: Mapping[str, Features]) -> _Tested:
+    """Fit a probe at each layer of `features` until convergence, and predict test."""
+    from probes.training.fit import FitSeed, fit, log_probabilities, predict
+
+    data, spec = context.data, context.spec
+    train, dev, test = (data.batches(x, features[x]) for x in ("train", "dev", "test"))
+    fitted = fit(train, dev, data.n_outputs, spec, [FitSeed()], converge=True)
+    outputs = predict(fitted, test.features, data.n_outputs, spec, data.sets)
+    found = np.zeros(outputs.shape)
+    if data.n_outputs:
+        found = log_probabilities(fitted, test, spec).cpu().double().numpy()
+    predicted = data.in_labels_unit(outputs[:, 0].cpu().numpy())
+    return _Tested(predicted, found[:, 0], _weights(context.scorers["test"].gold, test))
+
+
+def _weights(gold: Gold, test: Batches) -> Floats:
+    """Weight of each example in a mean of bits: that of its class in training. Shape (n,).
+
+    0 if train lacks the label, or one label of the set.
+    """
+    weights: Floats = test.weights[0].cpu().double().numpy()
+    if gold.sets is not None:
+        weights = weights * ~gold.sets[gold.labels, len(gold.classes) :].any(1)
+    return weights
+
+
+def _weighted_mean(weights: Floats) -> Metric:
+    """Weighted mean of a number per example (n,), as a function of sums over sentences."""
+
+    def parts(gold: Gold, values: Floats) -> Any:
+        both = np.stack([weights * values, weights], axis=1)
+        return sparse_matrix(np.add.reduceat(both, gold.bounds[:-1]))
+
+    return Metric(parts, mean_value)
+
+
+def _intervals(gold: Gold, replicated: Callable[[Draws], Floats], n: int) -> list[Interval]:
+    """The intervals of n numbers, given each of them in every resample; too few clusters: none."""
+    draws = draws_of(gold)
+    if draws is None:
+        return [None] * n
+    return [bounds(pair) for pair in interval(replicated(draws))]

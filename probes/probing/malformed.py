@@ -1,0 +1,331 @@
+"""Malformed text: scores of probes on distorted sentences.
+
+Test sentences are read again with their words shuffled, their second half cut off, subjects and
+objects dropped (Primer in BERTology, section 4.1, on Ettinger 2020), or names replaced by others of
+their type (ibid., on Balasubramanian et al. 2020). The reported probes are applied to the examples
+whose words remain, with the gold labels of the intact sentences, and compared with predictions on
+the same examples in intact text.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.common.arrays import Floats, Ints
+from probes.data.sentence import ROOT, Corpus, Sentence, Span
+from probes.examples.examples import NotServedError, Split
+from probes.extraction.reading.vectors import layer_part
+from probes.extraction.reading.views import Text, view_over
+from probes.measurements.chart_views import Lines
+from probes.measurements.measurement import Level, Measured, measurement
+from probes.measurements.pivots import Pivot
+from probes.probing.stored_probes import StoredProbes, why_not
+from probes.records.probe_spec import ProbeSpec
+from probes.records.row import Row
+from probes.records.values import ends
+from probes.statistics.bootstrap import bounds, draws_of, interval, replicates
+from probes.statistics.metrics import metrics
+from probes.tasks.task import Task
+
+if TYPE_CHECKING:
+    from probes.extraction.reading.windows import Pooling
+    from probes.measurements.context import TaskContext
+
+Order = tuple[int, ...]
+"""Indices of the remaining words, in the new order."""
+
+
+class Changed(NamedTuple):
+    """A changed sentence.
+
+    Attributes:
+        words: the new words.
+        order: for each new word, the index of the original word that it is, or replaces.
+    """
+
+    words: tuple[str, ...]
+    order: Order
+
+
+Perturbation = Callable[[Sentence], Changed | None]
+"""Function that changes a sentence; returns None if nothing changes."""
+
+_ARGUMENTS = frozenset(("nsubj", "obj", "iobj", "nsubjpass", "dobj", "dative"))
+"""Relations of subjects and objects, in UD and in spaCy's English pipelines."""
+
+
+def shuffled(sentence: Sentence) -> Changed | None:
+    """Shuffle the words; the order is seeded by the sentence's id."""
+    seed = list(sha256(sentence.id.encode()).digest())
+    return _changed(sentence, np.random.default_rng(seed).permutation(len(sentence)).tolist())
+
+
+def cut(sentence: Sentence) -> Changed | None:
+    """Keep the first half of the words, rounded up."""
+    return _changed(sentence, range((len(sentence) + 1) // 2))
+
+
+def without_arguments(sentence: Sentence) -> Changed | None:
+    """Remove subjects and objects with all their dependents; roots always remain."""
+    heads = sentence.heads
+    pairs = enumerate(zip(heads, sentence.deprels, strict=False))
+    gone = {i for i, (head, rel) in pairs if head != ROOT and rel.partition(":")[0] in _ARGUMENTS}
+
+    def remains(word: int) -> bool:
+        while word != ROOT and word not in gone:
+            word = heads[word]
+        return word == ROOT
+
+    return _changed(sentence, filter(remains, range(len(sentence)))) if gone else None
+
+
+class OtherNames:
+    """Replaces each name by another of the same kind in train (Balasubramanian et al. 2020).
+
+    A name is a stretch of proper nouns. Names of a kind agree in number of words, morphology of the
+    last word and, if annotated, entity type. Within a document, a name always gets the same
+    replacement. A name without another of the same kind remains.
+    """
+
+    def __init__(self, corpus: Corpus) -> None:
+        found: dict[tuple[object, ...], set[tuple[str, ...]]] = defaultdict(set)
+        for sentence in corpus.splits["train"]:
+            for span in _spans_of_names(sentence):
+                found[_kind_of_name(span, sentence)].add(sentence.words[slice(*span)])
+        self._names = {kind: sorted(names) for kind, names in found.items()}
+
+    def __call__(self, sentence: Sentence) -> Changed | None:
+        """The sentence with other names."""
+        words = list(sentence.words)
+        for span in _spans_of_names(sentence):
+            name = sentence.words[slice(*span)]
+            others = [x for x in self._names.get(_kind_of_name(span, sentence), ()) if x != name]
+            if others:
+                drawn = sha256("\0".join((sentence.document or sentence.id, *name)).encode())
+                words[slice(*span)] = others[int.from_bytes(drawn.digest()) % len(others)]
+        changed = Changed(tuple(words), tuple(range(len(words))))
+        return changed if changed.words != sentence.words else None
+
+
+def _spans_of_names(sentence: Sentence) -> Iterator[Span]:
+    """The longest stretches of proper nouns."""
+    start = None
+    for place, tag in enumerate((*sentence.upos, "")):
+        if tag == "PROPN":
+            start = place if start is None else start
+        elif start is not None:
+            yield start, place
+            start = None
+
+
+def _kind_of_name(span: Span, sentence: Sentence) -> tuple[object, ...]:
+    """Kind of a name: length, type of the shortest mention, morphology."""
+    start, end = span
+    around = [m for m in sentence.mentions if m.span[0] <= start and end <= m.span[1]]
+    shortest = min(around, key=lambda m: m.span[1] - m.span[0], default=None)
+    feats = tuple(sorted(sentence.feats[end - 1].items())) if sentence.feats else ()
+    return end - start, shortest.type if shortest else "", feats
+
+
+NAMES_REPLACED = "names replaced"
+
+_OF_ORDER: Mapping[str, Perturbation] = {
+    "shuffled": shuffled,
+    "cut": cut,
+    "arguments dropped": without_arguments,
+}
+
+PERTURBATIONS = (*_OF_ORDER, NAMES_REPLACED)
+"""Names of the perturbations."""
+
+
+def perturbations_of(corpus: Corpus) -> Mapping[str, Perturbation]:
+    """The perturbations of a corpus's sentences, by name."""
+    return {**_OF_ORDER, NAMES_REPLACED: OtherNames(corpus)}
+
+
+def moved(span: Span, order: Order) -> Span | None:
+    """New position of a span; None unless the words stay adjacent and in order."""
+    start, end = span
+    if start not in order:
+        return None
+    place = order.index(start)
+    found = place, place + end - start
+    return found if order[slice(*found)] == tuple(range(start, end)) else None
+
+
+def _changed(sentence: Sentence, kept: Iterable[int]) -> Changed | None:
+    order = tuple(kept)
+    if order == tuple(range(len(sentence))):
+        return None
+    return Changed(tuple(sentence.words[i] for i in order), order)
+
+
+NOTE = (
+    "Score on intact text minus score on malformed text, for the same probe, test examples and "
+    "gold labels. Sentences that do not change are left out. Intervals are over test documents or "
+    "sentences."
+)
+
+
+def _reason_not_to_perturb(task: Task, probe: ProbeSpec, level: Level) -> str:
+    """The reason for not measuring a task and probe."""
+    if why := why_not(probe):
+        return why
+    whole = task.shape in ("sentence", "text")
+    return "a malformed sentence need not have the label of the whole one" if whole else ""
+
+
+@measurement(
+    "malformed",
+    after="scores",
+    version=2,
+    missing=_reason_not_to_perturb,
+    shows=(
+        *(
+            Pivot(
+                f"drop, {name}",
+                ("malformed_drop",),
+                columns=("task",),
+                where={"perturbation": name},
+                note=NOTE * (name == PERTURBATIONS[0]),
+            )
+            for name in PERTURBATIONS
+        ),
+        Lines(
+            "malformed",
+            "malformed_drop",
+            note=NOTE,
+            line="perturbation",
+            of_several={"perturbation": PERTURBATIONS[0]},
+        ),
+    ),
+)
+def malformed(context: TaskContext) -> Measured:
+    """Scores of the same probes on shuffled, cut and incomplete sentences, and with other names.
+
+    Rows by layer and perturbation: score on malformed text, score of the same examples in intact
+    text, and difference. Facts have the number of examples.
+
+    Raises:
+        NotServedError: the task changes sentences, no example survives, or the run uses given
+            vectors.
+    """
+    split, total = context.examples.splits["test"], len(context.examples.targets("test"))
+    if context.examples.view != "plain":
+        raise NotServedError("its examples hide words or bring texts of their own")
+    if not context.model.window:
+        raise NotServedError("given vectors cannot be computed for malformed text")
+    every = {
+        name: survivors(context.corpus.splits["test"], split, perturb)
+        for name, perturb in perturbations_of(context.corpus).items()
+    }
+    counts = {name: len(each.kept) for name, each in every.items()}
+    every = {name: each for name, each in every.items() if counts[name]}
+    if not every:
+        raise NotServedError("no test example survives in malformed text")
+    predicted = _predictions_by_change(context, every)
+    remaining = ", ".join(f"{n:,} {name}" for name, n in counts.items())
+    return Measured(
+        [
+            row
+            for name, each in every.items()
+            for row in _perturbation_rows(context, name, each.kept, predicted[name])
+        ],
+        facts={"test_examples": total, **counts},
+        notes=[f"{context.task.name}: of {total:,} test examples remain {remaining}."],
+    )
+
+
+class Survivors(NamedTuple):
+    """The test examples whose words remain side by side in malformed sentences.
+
+    Attributes:
+        kept: numbers of the examples. Shape (m,).
+        texts: malformed sentence of each example.
+        spans: spans of each example in that sentence. Shape (m, spans, 2).
+    """
+
+    kept: Ints
+    texts: Sequence[Text]
+    spans: Ints
+
+
+def survivors(sentences: Sequence[Sentence], split: Split, perturb: Perturbation) -> Survivors:
+    """The examples of a split that survive a perturbation of its sentences."""
+    changed = [perturb(sentence) or Changed((), ()) for sentence in sentences]
+    texts = [Text(words, (0, len(words))) for words, _ in changed]
+    kept, spans = [], []
+    for i, (number, example) in enumerate(zip(split.sentence, split.examples, strict=True)):
+        given = (span for span in (example.span, example.span2) if span)
+        places = [moved(span, changed[number].order) for span in given]
+        if None not in places:
+            kept.append(i)
+            spans.append(places)
+    own = [texts[number] for number in split.sentence[kept]]
+    return Survivors(np.array(kept, dtype=np.int64), own, np.array(spans, dtype=np.int64))
+
+
+def _predictions_by_change(
+    context: TaskContext, every: dict[str, Survivors]
+) -> dict[str, NDArray[Any]]:
+    """Predictions for the survivors of each perturbation, by layer. Each (L, m, …)."""
+    from probes.extraction.reading.collectors import WordVectors
+
+    layers = context.layers
+    probes = StoredProbes(context, layers)
+    view = view_over((text for each in every.values() for text in each.texts), "own")
+    places = {
+        name: np.array([view.index[text] for text in each.texts]) for name, each in every.items()
+    }
+    intact = context.predicted(layers)
+    predicted = {name: intact[:, each.kept].copy() for name, each in every.items()}
+    pooling, site = cast("Pooling", context.result.pooling), context.task.site
+    collector = WordVectors(layers, pooling, "float32", [site])
+    for shard, found in context.read(view, collector):
+        for name, each in every.items():
+            (here,) = np.isin(places[name], shard.index).nonzero()
+            if not len(here):
+                continue
+            start = shard.starts[np.searchsorted(shard.index, places[name][here])]
+            spans = each.spans[here] + start[:, None, None]
+            for row, layer in enumerate(layers):
+                said = probes.predict(layer, found[layer_part(layer, site)], spans)
+                predicted[name][row, here] = said
+    return predicted
+
+
+def _perturbation_rows(
+    context: TaskContext, name: str, kept: Ints, malformed: NDArray[Any]
+) -> Iterator[Row]:
+    """The rows of a perturbation.
+
+    Args:
+        kept: numbers of the test examples. Shape (m,).
+        malformed: predictions in malformed text. Shape (L, m, …).
+    """
+    gold, metric = context.scorers["test"].gold, metrics.get(context.task.metric)
+    of_kept = np.isin(np.arange(len(gold.labels)), kept)
+    gold = gold.part(of_kept)
+    both = np.concatenate([malformed, context.predicted(context.layers)[:, kept]])
+
+    def with_drops(scores: Floats) -> Floats:
+        """Scores on both kinds of text (2 L, …), with their differences. Shape (3, L, …)."""
+        pair = scores.reshape(2, len(malformed), *scores.shape[1:])
+        return np.concatenate([pair, pair[1:] - pair[:1]])
+
+    values = with_drops(metric(gold, both))
+    between = np.full((*values.shape, 2), np.nan)
+    if (draws := draws_of(gold)) is not None:
+        between = interval(with_drops(replicates(metric, gold, both, draws)))
+    names = "malformed_score", "intact_score", "malformed_drop"
+    for metric_name, of_layers, ends_of_layers in zip(names, values, between, strict=True):
+        for layer, value, pair in zip(context.layers, of_layers, ends_of_layers, strict=True):
+            axes = {"perturbation": name}
+            yield Row(metric_name, value, layer, *ends(bounds(pair)), n=len(kept), axes=axes)

@@ -1,0 +1,272 @@
+"""Test scores of stored results in bootstrap resamples, from the arrays beside them.
+
+Sums over documents or sentences replace predictions that a licence does not allow to share.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from probes.common.arrays import Floats
+from probes.common.errors import UserError
+from probes.common.terminal import progress
+from probes.frames.joined_results import results_with_evidence
+from probes.measurements.measurement import LOCALISATION, get_measurement, measurements
+from probes.probing.scores import RULE_SAMPLES, RULES, SUMS, gold_of, read_predictions
+from probes.probing.training_variance import training_spread
+from probes.records.record import Record
+from probes.records.record_files import Arrays, has_arrays, name_of, read_arrays
+from probes.records.result import SCORES, Result
+from probes.statistics.bootstrap import cluster_sums
+from probes.statistics.gold import Gold, Predictions
+from probes.statistics.metrics import Metric, metrics
+from probes.statistics.partition import FEWEST
+from probes.statistics.replicates import Replicates
+from probes.statistics.sums import sparse_matrix
+
+
+def resampled_scores(result: Result, path: Path, layers: Sequence[int]) -> Replicates | None:
+    """The first fits' headline test scores at some layers in every resample.
+
+    Args:
+        path: the result's JSON file; predictions or sums are in the .npz file of the same name.
+
+    Returns:
+        None if the arrays are missing or cover too few clusters, or if the metric comes from a
+        plug-in that is not loaded.
+
+    Raises:
+        UserError: the arrays cannot be read, or do not give the recorded scores.
+    """
+    sums = stored_sums(result, path)
+    if sums is None:
+        return None
+    places = [result.layers.index(layer) for layer in layers]
+    scores = [result.score(layer) for layer in layers]
+    known = np.array([np.nan if score is None else score for score in scores])
+    return replicates_of(result, result.key, sums[places], known, layers, path)
+
+
+def rule_replicates(result: Result, path: Path) -> dict[str, Replicates]:
+    """The headline test scores of baselines with stored sums, in every resample.
+
+    Raises:
+        UserError: the arrays cannot be read, or do not give the recorded scores.
+    """
+    if not has_arrays(path, RULES):
+        return {}
+    arrays, name = read_arrays(path, RULES), result.task.metric
+    metric, found = metrics.get(name), {}
+    rules, every_sums, deviations = (arrays[name] for name in RULES)
+    for rule, sums, sd in zip(rules.tolist(), every_sums, deviations.tolist(), strict=True):
+        score = np.array([metric.value(sums.sum(0))])
+        recorded = result.baselines.get(rule, {}).get(name)
+        if not np.allclose(score, np.nan if recorded is None else recorded, equal_nan=True):
+            raise wrong_arrays_error(path)
+        name_of_noise = f"{result.key} {rule}"
+        found[rule] = Replicates(
+            score, metric, [sparse_matrix(sums)], [0], name_of_noise, sd, RULE_SAMPLES - 1
+        )
+    return found
+
+
+def stored_sums(result: Result, path: Path) -> Floats | None:
+    """Sums of the headline metric of each layer over each cluster; see `sums_of`.
+
+    Returns:
+        None if the arrays are missing, or if the metric comes from a plug-in that is not loaded.
+
+    Raises:
+        UserError: the arrays cannot be read, or are of other layers.
+    """
+    if not path.with_suffix(".npz").exists() or result.task.metric not in metrics:
+        return None
+    if has_arrays(path, SUMS):
+        arrays = read_arrays(path, ("layers", *SUMS))
+    else:
+        arrays = as_sums(result, path)
+    if arrays["layers"].ravel().tolist() != [*result.layers]:
+        raise wrong_arrays_error(path)
+    return _of_layers(arrays["sums"], len(result.layers), path)
+
+
+def _of_layers(sums: Floats, n_layers: int, path: Path) -> Floats:
+    """Stored sums, which have to be of some layers, and of at least one document or sentence."""
+    if sums.ndim != 3 or len(sums) != n_layers or not sums.size:
+        raise wrong_arrays_error(path)
+    return sums
+
+
+def as_sums(result: Result, path: Path) -> Arrays:
+    """Replace predictions by sums of the headline metric over each cluster.
+
+    All scores, intervals and tests of the headline metric can be computed from these.
+
+    Returns:
+        `layers` (layers,), `sums` (see `sums_of`), and the arrays of baselines.
+
+    Raises:
+        UserError: there are no predictions, or they cannot be read.
+    """
+    arrays = read_predictions(path)
+    gold, metric = gold_of(result, arrays), metrics.get(result.task.metric)
+    sums = sums_of(metric, gold, arrays["predicted"][:, 0], path)
+    rules = {name: arrays[name] for name in RULES if name in arrays}
+    return {"layers": arrays["layers"], "sums": sums, **rules}
+
+
+def sums_of(metric: Metric, gold: Gold, predicted: Predictions, path: Path) -> Floats:
+    """Sums of a metric over each document or sentence, for each row of `predicted` (cells, n).
+
+    Shape (cells, clusters, k); see `probes.statistics.metrics.Metric`.
+
+    Raises:
+        UserError: the predictions are not of these examples.
+    """
+    try:
+        return np.stack(
+            [cluster_sums(metric.parts(gold, row), gold).toarray() for row in predicted]
+        )
+    except (IndexError, ValueError, OverflowError) as error:  # labels out of range
+        raise wrong_arrays_error(path) from error
+
+
+def replicates_of(
+    result: Result,
+    key: str,
+    sums: Floats,
+    recorded: Floats,
+    layers: Sequence[int],
+    path: Path,
+) -> Replicates | None:
+    """The headline metric in every resample, from sums; None if there are too few clusters.
+
+    Args:
+        sums: see `sums_of`. Shape (layers, clusters, k).
+        key: key of the record, which seeds the noise of training.
+        recorded: the recorded scores. Shape (layers,).
+        path: path of the arrays.
+
+    Raises:
+        UserError: the sums do not give the recorded scores.
+    """
+    if result.examples.clusters < FEWEST:
+        return None
+    metric = metrics.get(result.task.metric)
+    try:
+        scores = np.array([metric.value(each.sum(0)) for each in sums])
+        is_recorded = scores.shape == recorded.shape and np.allclose(
+            scores, recorded, atol=1e-6, equal_nan=True
+        )
+    except (IndexError, TypeError, ValueError) as error:  # of another shape, or no numbers
+        raise wrong_arrays_error(path) from error
+    if not is_recorded:
+        raise wrong_arrays_error(path)
+    spread = training_spread(result)
+    of_training = (spread.sd, spread.df) if spread else ()
+    return Replicates(recorded, metric, [sparse_matrix(x) for x in sums], layers, key, *of_training)
+
+
+def wrong_arrays_error(path: Path) -> UserError:
+    """The error for arrays that do not give a record's scores."""
+    return UserError(
+        f"{path.with_suffix('.npz')}: these arrays do not give the scores in {path.name}. Delete "
+        "both files and run again."
+    )
+
+
+def stored_mix_sums(result: Result, path: Path) -> Floats | None:
+    """Sums of the headline metric of every mix over each cluster; see `sums_of`.
+
+    Returns:
+        None if there is no localisation, if arrays are missing, or if the metric comes from a
+        plug-in that is not loaded.
+
+    Raises:
+        UserError: the arrays cannot be read.
+    """
+    found = result.evidence.get(LOCALISATION)
+    if found is None or result.task.metric not in metrics:
+        return None
+    beside = path.with_name(name_of(found))
+    if not all(each.with_suffix(".npz").exists() for each in (path, beside)):
+        return None
+    if has_arrays(beside, SUMS):
+        sums = read_arrays(beside, SUMS)["sums"]
+        return _of_layers(sums, len(sums) if sums.ndim else 0, beside)
+    return mix_sums(result, path, beside)
+
+
+def mix_sums(result: Result, path: Path, beside: Path) -> Floats:
+    """Sums of the headline metric of every mix over each cluster; see `sums_of`.
+
+    Args:
+        path: path of the scores, which have the gold labels.
+        beside: path of the localisation.
+
+    Raises:
+        UserError: predictions are missing or cannot be read.
+    """
+    gold = gold_of(result, read_predictions(path))
+    predicted = read_arrays(beside, ["predicted"])["predicted"]
+    return sums_of(metrics.get(result.task.metric), gold, predicted, beside)
+
+
+def with_sums(records: Mapping[Path, Record]) -> dict[Path, tuple[Record, Arrays]]:
+    """The records, with sums over documents or sentences as arrays.
+
+    All scores, intervals and p-values of the headline metric can be computed from these. Arrays of
+    other measurements are left out unless the measurement declares them shareable. A record whose
+    sums cannot be computed is left out, with a message.
+    """
+    results = results_with_evidence(records)
+    scores = {
+        record.key: path
+        for path, result in results.items()
+        for record in result.evidence.values()
+        if record.measurement == LOCALISATION
+    }
+
+    def sums_of(record: Record, path: Path) -> Arrays:
+        if record.arrays and (_shares_arrays(record) or has_arrays(path, SUMS)):
+            return read_arrays(path)
+        if record.arrays and record.measurement == SCORES:
+            return as_sums(results[path], path)
+        if record.arrays and (of_scores := scores.get(record.key)):
+            return {"sums": mix_sums(results[of_scores], of_scores, path)}
+        return {}
+
+    found = {}
+    for path, record in records.items():
+        try:
+            arrays = sums_of(record, path)
+        except UserError as error:
+            progress.say(f"left out {path.name}: {error}")
+            continue
+        said = {k: _named(x) if k == "command" else x for k, x in record.provenance.items()}
+        update = {"arrays": tuple(arrays), "provenance": said}
+        found[path] = record.model_copy(update=update), arrays
+    return found
+
+
+_FOLDERS = re.compile(r"(?:^|(?<=[=,:]))(?:~[^/]*|\.\.?|[A-Za-z]:)?[/\\](?:[^=,/\\]+[/\\])*")
+"""The folders of an absolute or relative path."""
+
+
+def _named(command: str) -> str:
+    """A command without the folders of local paths; empty if it is not a command."""
+    try:
+        return shlex.join(_FOLDERS.sub("", word) for word in shlex.split(command))
+    except ValueError:
+        return ""
+
+
+def _shares_arrays(record: Record) -> bool:
+    """Whether the measurement declares that its arrays may be shared."""
+    name = record.measurement
+    return name in measurements and get_measurement(name).shares_arrays

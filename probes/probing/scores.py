@@ -1,0 +1,265 @@
+"""Scores: probes of every layer, fitted once for each seed, with intervals and baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from probes.examples.examples import Examples, NotServedError
+from probes.examples.scoring import (
+    Scorer,
+    baseline_predictions,
+    count_examples,
+    is_silent,
+    references,
+    rule_scores,
+)
+from probes.measurements.measurement import Measured, Request, measurement
+from probes.records.record import FitsPerLayer
+from probes.records.record_files import Arrays, has_arrays, read_arrays, unreadable_arrays
+from probes.records.result import SCORES, Result
+from probes.records.row import Row
+from probes.records.values import Interval, Scores, ends
+from probes.statistics.bootstrap import bounds, cluster_sums, draws_of, interval, replicates
+from probes.statistics.gold import Gold, Predictions
+from probes.statistics.metrics import metrics
+from probes.statistics.partition import Partition
+from probes.statistics.ranking_metrics import ranking_scores
+
+if TYPE_CHECKING:
+    from probes.measurements.context import TaskContext
+    from probes.measurements.layer_fits import Fits
+
+
+def _seeds_per_layer(request: Request) -> FitsPerLayer:
+    """Every layer with the number of seeds."""
+    return dict.fromkeys(request.layers, request.seeds)
+
+
+@measurement(
+    SCORES,
+    of="task",
+    version=3,
+    extent=_seeds_per_layer,
+)
+def scores(context: TaskContext) -> Measured:
+    """Scores of probes at every layer, with intervals and baselines.
+
+    One probe per layer and seed is fitted on the whole training split. Layers are chosen on dev.
+    Intervals are for test scores of the first seed; they resample test documents or sentences and
+    do not include training variation.
+
+    Rows of the first fit of each layer: every metric on dev and test; on test also by group of
+    examples, by label, and for the order of two classes of texts; L2 strength, share of steps
+    after which the dev loss was lowest, and that loss. Further fits have the axis `seed`. Rules
+    without vectors have the axis `baseline`, or `reference` if they read the annotation.
+
+    Arrays: `predicted` (layers, seeds, n) for n test examples; `layers`; `gold`, `sentence` and
+    `punctuation` (n,); `clusters`, the cluster of each sentence of the split; `unseen`, labels
+    that train lacks; `rules`, names of the baselines; `rule_sums` (rules, clusters, k), parts of
+    their headline metric; `rule_sd` (rules,), the deviation of that metric over bootstrap samples
+    of training clusters. For multi-label tasks `predicted` is (layers, seeds, n, bytes), and there
+    are `sets`: see `probes.statistics.gold`. The parameters are those of the first seed.
+    """
+    from probes.training.fit import FitSeed
+
+    examples, test = context.examples, context.scorers["test"]
+    n_seeds = max(context.extent.values())
+    fits = context.fits(context.layers, [FitSeed(seed) for seed in range(n_seeds)])
+    train_labels = examples.targets("train")
+    rules = baseline_predictions(examples, train_labels)
+    gold_type, predicted_type = _stored_types(context)
+    arrays = {
+        "predicted": fits.predicted["test"].astype(predicted_type),
+        "gold": test.gold.labels.astype(gold_type),
+        "sentence": test.gold.sentence.astype(np.int32),
+        "clusters": examples.splits["test"].partition.of_sentence.astype(np.int32),
+        "punctuation": test.gold.punctuation,
+        "unseen": np.array(test.gold.unseen, dtype=np.str_),
+        "layers": np.array(context.layers, dtype=np.int32),
+        **_rule_arrays(examples, rules, test),
+    }
+    if test.gold.sets is not None:
+        arrays["sets"] = test.gold.sets
+    return Measured(
+        rows=[
+            *_rows_of_layers(context, fits),
+            *_rows_of_rules("baseline", rule_scores(rules, test)),
+            *_rows_of_rules("reference", references(examples, train_labels, test)),
+        ],
+        arrays=arrays,
+        parameters=fits.parameters,
+        facts={"probe_parameters": fits.n_parameters, "group_metric": test.group_metric},
+        examples=count_examples(examples, test),
+    )
+
+
+RULES = ("rules", "rule_sums", "rule_sd")
+"""Arrays of the baselines; older records lack them."""
+
+RULE_SAMPLES = 5
+"""Number of bootstrap samples of the training split for the deviation of baselines."""
+
+SUMS = ("sums",)
+"""Array stored instead of predictions that must not be shared; see
+`probes.probing.resampled_scores`."""
+
+_ARRAYS = ("predicted", "layers", "gold", "sentence", "clusters", "punctuation", "unseen")
+
+
+def gold_of(result: Result, arrays: Arrays) -> Gold:
+    """The gold labels of a stored result's test predictions."""
+    return Gold(
+        labels=arrays["gold"],
+        sentence=arrays["sentence"].astype(np.int64),
+        classes=result.examples.classes,
+        punctuation=arrays["punctuation"],
+        unseen=tuple(arrays["unseen"].tolist()),
+        sets=arrays.get("sets"),
+        partition=Partition(result.examples.resampled, arrays["clusters"].astype(np.int64)),
+    )
+
+
+def read_predictions(path: Path) -> Arrays:
+    """The arrays of the scores at `path`; see `scores`.
+
+    Raises:
+        NotServedError: there are only sums.
+        UserError: arrays are missing, cannot be read, or do not belong together.
+    """
+    if has_arrays(path, SUMS):
+        raise NotServedError(
+            f"{path.name} has sums instead of predictions (from export --sums); use --overwrite "
+            "always to fit the probes again"
+        )
+    arrays = read_arrays(path, _ARRAYS)
+    try:
+        _require_array_shapes(arrays)
+    except ValueError as error:
+        raise unreadable_arrays(path, error) from error
+    return arrays
+
+
+def _require_array_shapes(arrays: Arrays) -> None:
+    """Raise ValueError unless the arrays hold numbers for the same examples."""
+    n = arrays["gold"].size
+    predicted, layers = arrays["predicted"], arrays["layers"]
+    found = {name: arrays[name].shape for name in ("gold", "sentence", "punctuation")}
+    wanted = (*layers.shape, *predicted.shape[1:2], n, *predicted.shape[3:])
+    if set(found.values()) != {(n,)} or predicted.ndim != 3 + ("sets" in arrays):
+        raise ValueError(f"its arrays do not belong together: {found}")
+    if predicted.shape != wanted or not predicted.size:
+        raise ValueError(f"its predictions have the shape {predicted.shape}, not {wanted}")
+    if any(arrays[name].dtype.kind not in "biuf" for name in (*found, "predicted", "layers")):
+        raise ValueError("its arrays do not hold numbers")
+    clusters = arrays["clusters"]
+    if (
+        clusters.ndim != 1
+        or clusters.dtype.kind not in "iu"
+        or arrays["sentence"].max() >= len(clusters)
+    ):
+        raise ValueError("its sentences are not in its clusters")
+
+
+def _rows_of_layers(context: TaskContext, fits: Fits) -> Iterator[Row]:
+    """Rows of every layer: the first fit, then the others."""
+    dev, test = context.scorers["dev"], context.scorers["test"]
+    first = fits.predicted["test"][:, 0]
+    bounds, of_groups = (
+        intervals_by_metric(test.gold, test.names, first),
+        _group_intervals(test, first),
+    )
+    order = {} if fits.margins is None else ranking_scores(test.gold, fits.margins)
+    for place, layer in enumerate(context.layers):
+        on_dev, on_test = (fits.predicted[split][place] for split in ("dev", "test"))
+        scores = zip(dev.scores(on_dev), test.scores(on_test), strict=True)
+        for seed, (of_dev, of_test) in enumerate(scores):
+            axes = {"seed": seed} if seed else {}
+            for metric, value in of_dev.items():
+                yield Row(metric, value, layer, split="dev", axes=axes)
+            for metric, value in of_test.items():
+                between = None if seed else bounds[metric][place]
+                yield Row(metric, value, layer, *ends(between), axes=axes)
+            for metric, split, found in (
+                ("strength", "train", fits.strength),
+                ("stopped", "dev", fits.stopped),
+                ("dev_loss", "dev", fits.dev_loss),
+            ):
+                yield Row(metric, float(found[place, seed]), layer, split=split, axes=axes)
+        for metric, estimates in order.items():
+            yield Row.estimated(metric, estimates[place], layer)
+        for name, value in test.group_scores(on_test[:1])[0].items():
+            between = of_groups[name][place]
+            yield Row(test.group_metric, value, layer, *ends(between), axes={"group": name})
+        for name, each in test.label_scores(on_test[0]).items():
+            for metric in ("precision", "recall", "f1"):
+                value = getattr(each, metric)
+                yield Row(metric, value, layer, n=each.n, axes={"label": name})
+
+
+def _rows_of_rules(axis: str, rules: Mapping[str, Scores]) -> Iterator[Row]:
+    for name, scores in rules.items():
+        for metric, value in scores.items():
+            yield Row(metric, value, axes={axis: name})
+
+
+def _rule_arrays(examples: Examples, rules: Mapping[str, Predictions], test: Scorer) -> Arrays:
+    """Arrays of the rules with a prediction for every example; see `scores`."""
+    said = {name: row for name, row in rules.items() if not is_silent(row)}
+    metric = metrics.get(examples.task.metric)
+    sums = [cluster_sums(metric.parts(test.gold, row), test.gold) for row in said.values()]
+    train, scores = examples.splits["train"], []
+    clusters = np.unique(train.partition.of_sentence[train.sentence], return_inverse=True)[1]
+    for sample in range(1, RULE_SAMPLES + 1):
+        n = int(clusters.max()) + 1
+        drawn = np.random.default_rng(sample).integers(n, size=n)
+        times = np.bincount(drawn, minlength=n)[clusters]
+        chosen = np.repeat(np.arange(len(clusters)), times)
+        again = baseline_predictions(examples, examples.targets("train"), chosen)
+        scores.append([float(metric(test.gold, again[name][None])[0]) for name in said])
+    return {
+        "rules": np.array([*said], dtype=np.str_),
+        "rule_sums": np.array([x.toarray() for x in sums]),
+        "rule_sd": np.std(scores, axis=0, ddof=1),
+    }
+
+
+def _group_intervals(test: Scorer, predicted: Predictions) -> dict[str, list[Interval]]:
+    """Intervals of the group metric for each row of `predicted` (layers, n), by group."""
+    metric = test.group_metric
+    return {
+        name: intervals_by_metric(test.gold.part(keep), (metric,), predicted[:, keep])[metric]
+        for name, keep in test.groups.items()
+    }
+
+
+def _stored_types(context: TaskContext) -> tuple[Any, Any]:
+    """Types for storing gold labels and predictions."""
+    if context.task.kind == "regression":
+        return np.float64, np.float64
+    if context.task.kind == "multi-label":
+        return np.int32, np.uint8
+    index = np.int16 if context.data.n_outputs <= 2**15 else np.int32
+    return index, index
+
+
+def intervals_by_metric(
+    gold: Gold, names: Sequence[str], predicted: Predictions
+) -> dict[str, list[Interval]]:
+    """Intervals for each set of predictions, by metric; None if there are very few clusters.
+
+    Args:
+        predicted: shape (cells, n).
+    """
+    draws = draws_of(gold)
+    if draws is None:
+        return {name: [None] * len(predicted) for name in names}
+    return {
+        name: [
+            bounds(pair) for pair in interval(replicates(metrics.get(name), gold, predicted, draws))
+        ]
+        for name in names
+    }

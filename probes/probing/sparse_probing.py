@@ -1,0 +1,135 @@
+"""Sparse probing: scores of probes of 1, 2, 5 and 16 features (Gurnee et al. 2023).
+
+The features are those by which class means of the training examples differ most. The control has
+as many features, drawn at random; the control of the labels is `selectivity`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from probes.measurements.chart_views import Lines
+from probes.measurements.measurement import Level, Measured, Request, measurement
+from probes.measurements.pivots import Pivot
+from probes.probing.scores import intervals_by_metric
+from probes.records.probe_spec import PROBES, ProbeSpec
+from probes.records.record import FitsPerLayer
+from probes.records.result import UNMEASURED, Result
+from probes.records.row import AxisValue, Row
+from probes.records.values import ends
+from probes.tasks.task import Task
+
+if TYPE_CHECKING:
+    from probes.measurements.context import TaskContext
+
+N_FEATURE_DRAWS, N_MORE_FEATURE_DRAWS = 3, 10
+"""Draws of random features; the second number with full evidence."""
+
+_FAMILY = "sparse"
+
+_WHY_NOT = "only sparse probes have a number of features"
+
+
+def _feature_draws_per_layer(request: Request) -> FitsPerLayer:
+    """The number of draws by layer."""
+    return dict.fromkeys(
+        request.layers, N_MORE_FEATURE_DRAWS if request.level == "full" else N_FEATURE_DRAWS
+    )
+
+
+def _reason_not_sparse(task: Task, probe: ProbeSpec, level: Level) -> str:
+    """The reason for not measuring a task and probe."""
+    return "" if probe.family == _FAMILY else _WHY_NOT
+
+
+def _why_not_sparse(result: Result) -> str:
+    """The reason why a result lacks it."""
+    return UNMEASURED if result.probe.family == _FAMILY else _WHY_NOT
+
+
+_NOTE = (
+    "Features by which class means of the training examples differ most (Gurnee et al. 2023), and "
+    "as many features drawn at random: mean over draws."
+)
+
+
+@measurement(
+    "sparse_probing",
+    after="scores",
+    extent=_feature_draws_per_layer,
+    missing=_reason_not_sparse,
+    missing_of=_why_not_sparse,
+    shows=(
+        Pivot(
+            "score by number of features k",
+            ("sparse_score", "random_features"),
+            columns=("metric", "k"),
+            apart="task",
+            note=f"{_NOTE} ± half the width of a 95 % interval over test documents or sentences.",
+        ),
+        Lines(
+            "sparse_probing",
+            "sparse_score",
+            "Scores of sparse probes, by layer and number of features",
+            _NOTE,
+            line="k",
+        ),
+    ),
+)
+def sparse_probing(context: TaskContext) -> Measured:
+    """Scores of probes of 1, 2, 5 and 16 features (Gurnee et al. 2023).
+
+    There are three draws of random features, and ten with full evidence. A draw has the same
+    features at every layer.
+
+    Rows by layer and number of features `k`: test score of the probe of the features by which
+    class means differ most; mean score of probes of random features; and the score of each draw.
+    """
+    import torch
+
+    from probes.training.class_means import SIZES, feature_columns, features_by_variance, fit_narrow
+    from probes.training.convex import full_batch_steps
+    from probes.training.features import InMemory
+    from probes.training.fit import predict
+
+    data, spec, name = context.data, context.spec, context.task.metric
+    test, n_draws = context.scorers["test"], max(context.extent.values())
+    groups, rows = list(context.groups(context.layers, 1)), []
+    sizes = [k for k in SIZES if k <= data.width]
+    n_fits = len(groups) * len(sizes) * (1 + n_draws)
+    with context.bar(n_fits * full_batch_steps(spec, converge=True)):
+        for layers, room in groups:
+            features = data.features(layers, room)
+            splits = {split: data.batches(split, features[split]) for split in ("train", "dev")}
+            orders = [features_by_variance(splits["train"], data.n_outputs)[:, 0]]
+            for draw in range(n_draws):
+                drawn = torch.randperm(data.width, generator=torch.Generator().manual_seed(draw))
+                orders.append(drawn.expand_as(orders[0]))
+            predicted: dict[int, list[NDArray[Any]]] = {k: [] for k in sizes}
+            for order in orders:
+                widest = {
+                    split: feature_columns(each, order[:, : SIZES[-1]]).values
+                    for split, each in features.items()
+                }
+                for k, found in predicted.items():
+                    narrow = {split: InMemory(values[..., :k]) for split, values in widest.items()}
+                    parts = [replace(each, features=narrow[s]) for s, each in splits.items()]
+                    fitted = fit_narrow(parts[0], parts[1], data.n_outputs, spec)
+                    outputs = predict(fitted, narrow["test"], data.n_outputs, PROBES["linear"])
+                    found.append(outputs[:, 0].cpu().numpy())
+            for k, (chosen, *random) in predicted.items():
+                between = intervals_by_metric(test.gold, (name,), chosen)[name]
+                for place, layer in enumerate(layers):
+                    at: dict[str, AxisValue] = {"k": k}
+                    score = test.scores(chosen[place : place + 1])[0][name]
+                    rows.append(Row("sparse_score", score, layer, *ends(between[place]), axes=at))
+                    scores = [test.scores(each[place : place + 1])[0][name] for each in random]
+                    known = [score for score in scores if score is not None]
+                    mean = sum(known) / n_draws if len(known) == n_draws else None
+                    rows.append(Row("random_features", mean, layer, axes=at))
+                    for draw, score in enumerate(scores, start=1):
+                        rows.append(Row(name, score, layer, axes={**at, "draw": draw}))
+    return Measured(rows, facts={"unit": name})

@@ -1,0 +1,135 @@
+"""Features that are computed once, when a pass first reads them: in memory, or in a scratch file.
+
+Reading and standardising blocks takes up to half as long as the products on them, and rotating them
+longer. Features of as many layers as fit the budget are kept in memory. What does not fit, such as
+one very large layer or all layers for a mix, is written to a file in the order in which training
+has its examples, so that every batch is one stretch of it per layer.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from probes.common.files import writing
+from probes.training.batches import READERS, evaluation_slices
+from probes.training.features import Features
+from probes.training.standardisation import mapped_tensor
+
+
+class Memory:
+    """Main memory for features, which several tasks and measurements read.
+
+    Where there is no room for more, those that were read longest ago are dropped. They are
+    computed again if somebody reads them.
+
+    Attributes:
+        room: bytes that they may take together.
+    """
+
+    def __init__(self, room: int = 0) -> None:
+        self.room = room
+        self._values: WeakKeyDictionary[CachedOnce, Tensor] = WeakKeyDictionary()
+
+    def values(self, features: CachedOnce) -> Tensor:
+        """All blocks of some features. Shape (L, N, H)."""
+        values = self._values.pop(features, None)
+        if values is None:
+            n_bytes = math.prod(features.shape) * torch.float32.itemsize
+            while self._values and n_bytes + self.n_bytes > self.room:
+                del self._values[next(iter(self._values))]
+            values = features.computed()
+        self._values[features] = values  # the last one in order was read last
+        return values
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that are taken."""
+        return sum(values.nbytes for values in self._values.values())
+
+
+class CachedOnce(Features):
+    """Other features on the CPU, computed once for whoever reads them many times.
+
+    Args:
+        place: where they are kept; a folder for a scratch file in it, which has no name and
+            disappears with the process.
+    """
+
+    def __init__(self, whole: Features, place: Memory | Path) -> None:
+        self._whole, self._place, self.device = whole, place, whole.device
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """L layers, N examples, H features."""
+        return self._whole.shape
+
+    def block(self, part: slice) -> Tensor:
+        """Consecutive examples, float32. Shape (L, n, H)."""
+        return self._whole.block(part)
+
+    def kept_block(self, part: slice) -> Tensor:
+        """`block` for repeated reading."""
+        return self.values[:, part]
+
+    def kept_rows(self, part: slice, rows: Tensor) -> Tensor:
+        """`kept_block` for some examples of `part`."""
+        n_layers, n_examples, n_features = self.shape
+        first, _, _ = part.indices(n_examples)
+        # As rows of one table: along the second dimension torch copies them one by one.
+        index = torch.arange(n_layers)[:, None] * n_examples + first + rows
+        found = self.values.flatten(0, 1).index_select(0, index.flatten())
+        return found.view(n_layers, -1, n_features)
+
+    def rotated(self, axes: Tensor) -> Features:
+        """Features in other axes, kept too."""
+        return CachedOnce(self._whole.rotated(axes), self._place)
+
+    @property
+    def values(self) -> Tensor:
+        """All blocks. Shape (L, N, H)."""
+        return self._place.values(self) if isinstance(self._place, Memory) else self._written
+
+    def computed(self) -> Tensor:
+        """All blocks, computed now. Shape (L, N, H)."""
+        values = torch.empty(self.shape)
+
+        def compute(part: slice) -> None:
+            values[:, part] = self._whole.kept_block(part)
+
+        with ThreadPoolExecutor(READERS) as pool:
+            list(pool.map(compute, evaluation_slices(self.shape[1])))
+        return values
+
+    @cached_property
+    def _written(self) -> Tensor:
+        """All blocks in a mapped file, so that memory does not grow."""
+        assert isinstance(self._place, Path)
+        _, n_examples, _ = self.shape
+        with writing(self._place), tempfile.TemporaryFile(dir=self._place) as file:
+
+            def write(part: slice) -> None:
+                values = self._whole.kept_block(part).contiguous().numpy()
+                for layer, rows in enumerate(values):
+                    first_row = layer * n_examples + part.start
+                    _write_at(file.fileno(), memoryview(rows).cast("B"), first_row * rows[0].nbytes)
+
+            with ThreadPoolExecutor(READERS) as pool:
+                list(pool.map(write, evaluation_slices(n_examples)))
+            return mapped_tensor(np.memmap(file, dtype=np.float32, mode="c", shape=self.shape))
+
+
+def _write_at(file: int, data: memoryview, offset: int) -> None:
+    """Write all of `data`, however little the system accepts at once."""
+    while data:
+        written = os.pwrite(file, data, offset)
+        data, offset = data[written:], offset + written
