@@ -101,7 +101,8 @@ def compression_tables(
         notes=(
             f"Share of {models[0]}'s gain over its floor that is kept, in %: of scores at the "
             "layers that are best on dev. Scores and floor are resampled together. Times faster: "
-            "words per second of the fastest runs on the same machine.",
+            "words per second of the fastest of these tasks' runs on the same machine; rough, as "
+            "others may have used it.",
             *reasons,
         ),
     )

@@ -41,7 +41,7 @@ class Mine:
     def missing(self, found):
         return {{}}
 
-    def draw(self, found, look):
+    def chart(self, found, style):
         from probes import lines
 
         if found.frame["value"].eq(2).any():
@@ -53,7 +53,7 @@ class Mine:
         ]
         import pandas as pd
 
-        return lines(pd.DataFrame(rows), look)
+        return lines(pd.DataFrame(rows), style)
 
 def tables(record):
     if record.rows.value == (0,):
@@ -64,13 +64,13 @@ def compute(context):
     return [Row("mine", 1.0)]
 
 compute.__doc__ = "One number " + EVIL
-measurement("my_own", views=(Mine(),), more_tables=tables)(compute)
+measurement("my_own", shows=(Mine(),), more_tables=tables)(compute)
 """
 
 
 @pytest.fixture(autouse=True)
 def all_current(monkeypatch):
-    for module in ("groups", "claims.claim_reports"):
+    for module in ("shown_together", "claims.claim_reports"):
         monkeypatch.setattr(f"probes.boards.{module}.is_current", lambda _: True)
 
 

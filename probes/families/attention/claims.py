@@ -23,7 +23,7 @@ _changed = partial(Reads, "attention_change", "map_divergence", base=...)
 CLAIMS = (
     Claim(
         "special-tokens-attended",
-        "Most heads attend to [CLS], [SEP] and punctuation: the vertical pattern",
+        "Most heads attend to [CLS], [SEP] and punctuation more than uniformly",
         "Primer 5.1; Kovaleva et al. 2019, 4.1; Clark et al. 2019",
         "more than uniform attention; single sentences without fine-tuning, so no blocks",
         partial(greater, (_special(head=...), _uniform), needed=most_of),

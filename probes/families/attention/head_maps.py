@@ -280,8 +280,16 @@ class AttentionGradients(LossOfWords, AttentionCollector):
             self._of_texts[text] = torch.stack([x[row] for x in numbers]).where(whole, torch.nan)
 
     def finish(self) -> dict[str, torch.Tensor]:
-        """The numbers of the shard."""
-        return {"gradients": torch.stack([self._of_texts[x] for x in sorted(self._of_texts)])}
+        """The numbers of the shard; NaN for texts without a token to predict.
+
+        Raises:
+            NotServedError: no text has one.
+        """
+        if not self._of_texts:
+            raise NotServedError("no text has a token that the model could predict")
+        unread = torch.full_like(next(iter(self._of_texts.values())), torch.nan)
+        texts = [self._of_texts.get(text, unread) for text in range(len(self._pieces))]
+        return {"gradients": torch.stack(texts)}
 
 
 def by_kind(

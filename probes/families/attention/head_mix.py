@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from probes.common.arrays import Floats, Ints
+from probes.common.errors import counted
 from probes.data.sentence import ROOT, Sentence
 from probes.examples.examples import NotServedError
 from probes.families.attention.annotation import Annotation, annotation_of
@@ -236,6 +237,6 @@ def head_mix(context: ModelContext) -> Measured:
     note = (
         f"Learnt on {n_read:,} sentences of train, of {len(drawn):,} drawn: of several words, and "
         f"no longer than a window. Best head on dev: UAS {facts['uas']}; UUAS {facts['uuas']}. "
-        f"Intervals over {of.test.clusters}."
+        f"All heads: of {counted(len(of.layers), 'layer')}. Intervals over {of.test.clusters}."
     )
     return Measured(rows, {}, {"mix": weights.astype(np.float32)}, facts, [note])

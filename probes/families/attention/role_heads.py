@@ -89,7 +89,8 @@ def role_heads(context: ModelContext) -> Measured:
     """Heads that link a predicate and its core arguments.
 
     A score is the greatest weight of a pair of words, averaged over links. In each direction, the
-    best head is the one that exceeds its controls most on dev. Chance is uniform attention.
+    best head is the one that exceeds its controls most on dev. Chance is uniform attention. In
+    decoders, controls are moved by what uniform attention gives to the link and not to them.
 
     Raises:
         NotServedError: there are too few links.
@@ -97,8 +98,13 @@ def role_heads(context: ModelContext) -> Measured:
 
     def value(question: LinkQuestion, weights: Floats) -> Floats:
         both = weights.reshape(2, -1, *weights.shape[1:])
-        controls = both[:, 1:].mean(1) if both.shape[1] > 1 else np.full_like(both[:, 0], np.nan)
-        return np.stack([both[:, 0], controls])  # (2, directions, layers, heads + 1)
+        link, elsewhere = both[:, 0], both[:, 1:]
+        if not elsewhere.size:
+            return np.stack([link, np.full_like(link, np.nan)])
+        controls = elsewhere.mean(1)
+        if context.model.causal:  # Later words see more words, to which each gives less attention.
+            controls = controls + link[..., -1:] - elsewhere.mean(1)[..., -1:]
+        return np.stack([link, controls])  # (2, directions, layers, heads + 1)
 
     answers = link_answers(context, role_questions(context.corpus), value)
 

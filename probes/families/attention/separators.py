@@ -89,16 +89,17 @@ def attention_gradients(context: ModelContext) -> Measured:
     every = [context.corpus.splits["test"][i] for i in sample(context.corpus)]
     places = [context.view.index[plain_text(sentence)] for sentence in every]
     values = context.of_texts("gradients")[places][:, [x - 1 for x in context.layers]]
-    known = ~np.isnan(values[:, 0, 0, 0])
+    # Decoders have no separators; all models attend to the first and to other tokens.
+    known = ~np.isnan(values[:, 0, [0, -1], 0]).any(1)
     if not known.any():
-        raise NotServedError("no sentence of the sample fits into the model's window")
+        raise NotServedError("no sentence of the sample fits the window and can be predicted")
     clusters = partition([x.document for x, kept in zip(every, known, strict=True) if kept])
     values = values[known].astype(np.float64)
     rows = []
     for kind, name in enumerate(KINDS):
         gradients, shares, uniform = np.moveaxis(values[:, :, kind], -1, 0)
         if np.isnan(gradients).any():
-            continue  # decoders have no separators
+            continue
         axes, one = {"to": name}, np.ones_like(shares)
         rows.append(Row(METRICS[2], uniform.mean(), axes={**axes, "baseline": "uniform"}))
         parts = (gradients, one), (gradients, values[:, :, -1, 0]), (shares, one)
@@ -108,6 +109,7 @@ def attention_gradients(context: ModelContext) -> Measured:
                 if metric != METRICS[1] or name != KINDS[-1]:
                     rows.append(Row.estimated(metric, found, layer, n=len(values), axes=axes))
     n_long = len(known) - len(values)
-    long = f"; {counted(n_long, 'sentence')} longer than a window left out" * bool(n_long)
+    why = "longer than a window, or of one token"
+    long = f"; {counted(n_long, 'sentence')} {why}, left out" * bool(n_long)
     note = f"{counted(len(values), 'test sentence')}{long}; intervals over {clusters.clusters}."
     return Measured(rows, notes=[note])

@@ -8,6 +8,7 @@ difference of means); see *A Primer in BERTology*, section 8.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
@@ -63,19 +64,25 @@ def translations(corpus: Corpus, options: ParallelSentencesOptions) -> dict[str,
     """The sentences that the corpus and all files have, in one order, by language.
 
     Raises:
-        UserError: there are no files, two of one name, or fewer than four documents (two for each
-            half).
+        UserError: there are no files, two of one name, one without `sent_id`, or fewer than four
+            documents (two for each half).
     """
     if not options.files:
         raise UserError("--measurements parallel_sentences: it needs --parallel-sentences-files.")
+    for path in options.files:  # The reader numbers such sentences, whatever their order.
+        if path.is_file() and not re.search(rb"(?m)^#\s*sent_id\s*=", path.read_bytes()):
+            raise UserError(f"--parallel-sentences-files {path}: its sentences have no sent_id.")
     by_id = {
         path.stem.partition("-ud-")[0]: {s.id: s for s in read_conllu(path, language_of(path))}
         for path in options.files
     }
     ours = [s for s in corpus if all(s.id in theirs for theirs in by_id.values())]
     flag = f"--parallel-sentences-files {','.join(map(str, options.files))}"
-    if len(by_id) < len(options.files):
-        raise UserError(f"{flag}: two files have the same name before -ud-; rename one.")
+    if len({corpus.name, *by_id}) < 1 + len(options.files):
+        raise UserError(
+            f"{flag}: files, and the corpus {corpus.name}, need different names before -ud-; "
+            "rename one."
+        )
     if partition([s.document for s in ours]).n < 4:
         raise UserError(
             f"{flag}: all of them translate {counted(len(ours), 'sentence')} of {corpus.name}; "

@@ -115,7 +115,15 @@ def maps_of(of, heads=HEADS):
 
 
 def context(
-    of, maps_of, *, layers=(1, 2), long=(), texts_per_shard=40, measurement="attention", read=None
+    of,
+    maps_of,
+    *,
+    layers=(1, 2),
+    long=(),
+    texts_per_shard=40,
+    measurement="attention",
+    read=None,
+    causal=False,
 ):
     """The context of a model that reads one text at a time.
 
@@ -123,6 +131,7 @@ def context(
         maps_of: gives the maps of a sentence. Shape (blocks, heads, words, words).
         long: sentences, by their names, that do not fit into the model's window.
         read: what the measurement reads, if not the sentences of the corpus.
+        causal: whether the model is a decoder.
     """
     view = get_measurement(measurement).reads(of, None)
     collector = get_measurement(measurement).collector(of, layers, None)
@@ -133,17 +142,19 @@ def context(
     for shard in shards:
         own = [sentences[text.words] for text in shard.texts]
         long_texts.append([i for i, each in enumerate(own) if each.id in long])
-        for name, part in collected(collector, own, shard, maps_of, long_texts[-1]).items():
+        found = collected(collector, own, shard, maps_of, long_texts[-1], causal)
+        for name, part in found.items():
             parts.setdefault(name, []).append(part.numpy())
     stored = SimpleNamespace(
         shards=lambda view: shards, arrays=parts.__getitem__, long_texts=long_texts.__getitem__
     )
-    nothing = dict.fromkeys(("model", "read", "read_changed", "sites", "device", "options"))
+    nothing = dict.fromkeys(("read", "read_changed", "sites", "device", "options"))
     extent = dict.fromkeys(layers, 1)
-    return ModelContext(corpus=of, extent=extent, view=view, stored=stored, **nothing)
+    model = SimpleNamespace(causal=causal)
+    return ModelContext(corpus=of, model=model, extent=extent, view=view, stored=stored, **nothing)
 
 
-def collected(collector, sentences, shard, maps_of, long):
+def collected(collector, sentences, shard, maps_of, long, causal=False):
     """The parts of a shard. Long texts come in windows of half of their words."""
     pieces = [Pieces(np.arange(len(s)), np.arange(len(s) + 1), 0) for s in sentences]
     collector.start(shard, pieces)
@@ -154,7 +165,8 @@ def collected(collector, sentences, shard, maps_of, long):
         collector.prepare(pad_windows(windows, 0))
         for block, maps in enumerate(maps_of(sentence), start=1):
             given = torch.from_numpy(maps[:, :n, :n]).float().expand(len(windows), -1, -1, -1)
-            collector.take(block, given, torch.ones(len(windows), n, n, dtype=torch.bool))
+            visible = torch.ones(len(windows), n, n, dtype=torch.bool)
+            collector.take(block, given, visible.tril() if causal else visible)
     return collector.finish()
 
 

@@ -176,6 +176,19 @@ def test_planted_heads_are_found_and_a_head_at_the_same_distance_is_not():
     assert any("4 cases of dev and test left out" in note for note in found.notes)
 
 
+def test_uniform_heads_of_a_decoder_are_as_good_as_their_controls():
+    """Early words see fewer words, and links are not where their controls are."""
+    uniform = lambda s: np.tri(len(s)) / np.arange(1, len(s) + 1)[:, None]  # noqa: E731
+    maps = lambda s: np.array([[uniform(s)] * 2] * 2)  # noqa: E731
+    found = get_measurement("role_heads")(
+        context(toy(), maps, measurement="role_heads", causal=True)
+    )
+    assert choices(found.rows)
+    for choice in choices(found.rows):
+        assert choice.test.value == pytest.approx(choice.baseline.value, abs=1e-6)
+        assert not choice.is_better
+
+
 def test_heads_that_know_nothing_exceed_no_control():
     of = toy()
     maps = lambda s: np.array([[at_random(s, 7 * b + h) for h in range(4)] for b in range(2)])  # noqa: E731

@@ -96,6 +96,21 @@ def test_gradients_are_those_of_a_plain_backward_pass(name, kind):
         assert (found[:, :, 0, 0] > 0).all()
 
 
+def test_a_text_of_one_token_that_a_decoder_cannot_predict_has_no_numbers():
+    encoder = Encoder(*build("gpt2", "GPT2LMHeadModel"), name="gpt2", device="cpu")
+    single = next(
+        text for text in (Text((x,), (0, 1)) for x in ["a", "b", "c", "d", "e", "f", "g", "h", "i"])
+        if len(encoder.split([text])[0].ids) == 1
+    )  # fmt: skip
+    alone = collected(encoder, TEXTS, AttentionGradients(WORDS))["gradients"]
+    texts = [TEXTS[0], single, *TEXTS[1:]]
+    found = collected(encoder, texts, AttentionGradients({**WORDS, single: np.array([0])}))
+    assert found["gradients"][1].isnan().all()
+    torch.testing.assert_close(found["gradients"][[0, 2, 3]], alone, equal_nan=True)
+    with pytest.raises(NotServedError, match="no text has a token that the model could predict"):
+        collected(encoder, [single], AttentionGradients({single: np.array([0])}))
+
+
 def test_numbers_by_kind_by_hand():
     """Two tokens and padding: the second token sees both, the first itself."""
     maps = torch.tensor([[[[1.0, 0, 0], [0.25, 0.75, 0], [0.5, 0.5, 0]]]])

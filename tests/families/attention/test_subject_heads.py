@@ -149,7 +149,7 @@ def test_other_paradigms_are_left_out_and_no_subject_is_in_both_halves():
         "dev": [], "test": []
     }  # fmt: skip
     nothing = get_measurement("subject_heads_of_pairs")
-    assert nothing.view(items(), None).texts == ()
+    assert nothing.reads(items(), None).texts == ()
     asked = pair_questions(items(*made_pairs()))
     subjects = {split: {s.words[1].removesuffix("s") for s, _ in x} for split, x in asked.items()}
     assert subjects == {"dev": {"boat", "light"}, "test": {"keeper", "vase"}}

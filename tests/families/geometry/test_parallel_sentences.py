@@ -1,7 +1,9 @@
 """Parallel sentences: planted languages, and a run against transformers, scipy and scikit-learn."""
 
+import re
 from collections import Counter
 from itertools import compress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -231,15 +233,24 @@ def test_what_has_no_translation_is_counted(found):
             "alone",
             "all of them translate 1 sentence of aa_own-ud-test; give files with its sent_id",
         ),
-        ("twice", "two files have the same name before -ud-; rename one."),
+        ("twice", "need different names before -ud-; rename one."),
+        ("own", "files, and the corpus aa_own, need different names before -ud-"),
+        ("unnamed", "bb_x-ud-test.conllu: its sentences have no sent_id."),
     ],
 )
 def test_files_that_cannot_be_used_are_refused(flags, says, tiny_bert, tmp_path, capsys):
     sentences = {f"n{i}": ["dog"] for i in range(20)}
     own = written(tmp_path / "aa_own-ud-test.conllu", sentences)
-    if flags in ("alone", "twice"):
+    if flags == "own":
+        (tmp_path / "b").mkdir()
+        own = written(tmp_path / "aa_own.conllu", sentences)
+        flags = written(tmp_path / "b" / "aa_own.conllu", sentences)
+    if flags in ("alone", "twice", "unnamed"):
         other = written(tmp_path / "bb_x-ud-test.conllu", {"n0": ["cat"]})
         again = written(tmp_path / "bb_x-ud-dev.conllu", {"n0": ["cat"]})
+        if flags == "unnamed":
+            text = Path(other).read_text(encoding="utf-8")
+            Path(other).write_text(re.sub("# sent_id.*\n", "", text), encoding="utf-8")
         flags = f"{other},{again}" if flags == "twice" else other
     command = ["--model", str(tiny_bert), "--corpus", own, "--split-by", "sentence", "--quick"]
     command += ["--measurements", "parallel_sentences", "--output", str(tmp_path / "r")]
