@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from probes.boards.floors import resampled_floor
-from probes.boards.paired import LayerScore, readable_layer_scores
+from probes.boards.paired import LayerScore, best_layer_score
 from probes.boards.ranking_tables import size_cells
 from probes.boards.rankings import Candidate
 from probes.measurements.table_cells import score_cell, task_head
@@ -24,7 +24,7 @@ KEPT = "kept_gain"
 """The quantity: a share, below 0 for scores below the floor, above 1 for scores above the other."""
 
 MACHINE = "platform", "processor", "cores", "memory", "device", "threads"
-"""What is recorded of a machine and must be equal where speeds are compared."""
+"""Facts of a machine in records that must be equal where speeds are compared."""
 
 
 def kept_gains(
@@ -61,7 +61,7 @@ def kept_gains(
 
 def _best_score(result: Result) -> LayerScore:
     assert result.path is not None
-    return readable_layer_scores(result, result.path, [result.best_layer])[0]
+    return best_layer_score(result, result.path)
 
 
 def compression_tables(

@@ -132,10 +132,10 @@ def layer_scores(result: Result, path: Path, layers: Sequence[int]) -> list[Laye
     return [LayerScore(result, layer, found.row(i)) for i, layer in enumerate(layers)]
 
 
-def readable_layer_scores(result: Result, path: Path, layers: Sequence[int]) -> list[LayerScore]:
-    """`layer_scores`, with a message and without replicates if they cannot be read."""
-    found = if_readable(lambda: layer_scores(result, path, layers))
-    return found or [LayerScore(result, layer) for layer in layers]
+def best_layer_score(result: Result, path: Path) -> LayerScore:
+    """Score of the layer that is best on dev; if arrays cannot be read, a message and it alone."""
+    scores = if_readable(lambda: layer_scores(result, path, [result.best_layer]))
+    return scores[0] if scores else LayerScore(result, result.best_layer)
 
 
 def paired_differences(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> list[Difference]:

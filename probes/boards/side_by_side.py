@@ -9,8 +9,8 @@ from probes.boards.claims.score_claims import all_claims
 from probes.boards.compression import compression_tables
 from probes.boards.paired import (
     Difference,
+    best_layer_score,
     paired_differences,
-    readable_layer_scores,
     tested_note,
 )
 from probes.boards.rankings import Candidate, Ranking
@@ -59,9 +59,7 @@ def _best_layers_table(ranking: Ranking, shared: Mapping[str, Sequence[Candidate
     for candidates in shared.values():
         pairs = all_pairs(len(candidates))
         # Those with the first come first.
-        scores = [
-            readable_layer_scores(c.result, c.path, [c.result.best_layer])[0] for c in candidates
-        ]
+        scores = [best_layer_score(c.result, c.path) for c in candidates]
         found = paired_differences(scores, pairs)
         shown += found[: len(candidates) - 1]
         differences = iter(found)

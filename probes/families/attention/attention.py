@@ -107,6 +107,14 @@ def head_view(corpus: Corpus, options: NoOptions) -> View:
     return view_over(map(plain_text, (*corpus.splits["dev"], *corpus.splits["test"])), "plain")
 
 
+def sample_view(corpus: Corpus, options: NoOptions) -> View:
+    """A few sentences of test, the same in every run."""
+    from probes.extraction.reading.views import plain_text, view_over
+    from probes.families.attention.head_maps import sample
+
+    return view_over((plain_text(corpus.splits["test"][i]) for i in sample(corpus)), "plain")
+
+
 def head_sums(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> Collector:
     """The collector of sums over maps, which keeps all layers."""
     from probes.families.attention.collector import HeadSums

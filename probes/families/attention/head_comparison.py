@@ -16,7 +16,7 @@ import numpy as np
 from probes.common.arrays import Floats, Ints
 from probes.common.errors import counted
 from probes.examples.examples import NotServedError
-from probes.families.attention.attention import block_layers, head_sums, head_view
+from probes.families.attention.attention import block_layers, head_sums, head_view, sample_view
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.measurement import Measured, NoOptions, measurement
 from probes.measurements.pivots import Pivot
@@ -68,9 +68,9 @@ def attention_change(context: PairContext) -> Measured:
     Raises:
         NotServedError: layers, heads or tokens do not correspond, or no sentence fits.
     """
-    from probes.families.attention.head_maps import change_of_maps, maps_of_texts, sample_view
+    from probes.families.attention.head_maps import change_of_maps, maps_of_texts
 
-    view, base = sample_view(context.corpus), context.base
+    view, base = sample_view(context.corpus, NoOptions()), context.base
     names = f"{context.model.name} and {base.model.name}"
     of_base = {text: (maps, ids) for text, maps, ids in maps_of_texts(base, view)}
     changes: dict[int, Floats] = {}
@@ -105,12 +105,6 @@ def _shape(maps: Any) -> str:
     return f"{len(maps)} layers × {maps.shape[1]} heads"
 
 
-def _sample_view(corpus: Corpus, options: NoOptions) -> View:
-    from probes.families.attention.head_maps import sample_view
-
-    return sample_view(corpus)
-
-
 def _distances(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> Collector:
     from probes.families.attention.head_maps import HeadDistances
 
@@ -120,7 +114,7 @@ def _distances(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> Col
 @measurement(
     "head_similarity",
     extent=block_layers,
-    reads=_sample_view,
+    reads=sample_view,
     collector=_distances,
     shows=(
         Pivot(

@@ -19,7 +19,7 @@ from probes.extraction.reading.collectors import ModelProperties
 from probes.extraction.reading.padding import PaddedWindows
 from probes.extraction.reading.shards import Shard
 from probes.extraction.reading.token_scores import LossOfWords, TokenScores
-from probes.extraction.reading.views import View, plain_text, view_over
+from probes.extraction.reading.views import View
 from probes.extraction.reading.windows import Window
 from probes.families.attention.collector import layout_of
 from probes.records.header import ModelRecord
@@ -43,11 +43,6 @@ def sample(corpus: Corpus, split: str = "test", n: int = N_SENTENCES) -> list[in
     drawn = np.random.default_rng(0).permutation(short)[:n].astype(int)
     n_pairs = np.cumsum([len(sentences[i]) ** 2 for i in drawn])
     return sorted(drawn[n_pairs <= MOST_PAIRS].tolist())
-
-
-def sample_view(corpus: Corpus) -> View:
-    """The texts of the sample."""
-    return view_over((plain_text(corpus.splits["test"][i]) for i in sample(corpus)), "plain")
 
 
 class MapsOfTexts(AttentionCollector):

@@ -13,7 +13,7 @@ import numpy as np
 
 from probes.common.errors import counted
 from probes.examples.examples import NotServedError
-from probes.families.attention.attention import block_layers
+from probes.families.attention.attention import block_layers, sample_view
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Measured, NoOptions, measurement
 from probes.measurements.pivots import Pivot
@@ -24,7 +24,6 @@ from probes.statistics.partition import partition
 if TYPE_CHECKING:
     from probes.data.sentence import Corpus
     from probes.extraction.reading.collectors import Collector
-    from probes.extraction.reading.views import View
     from probes.measurements.context import ModelContext
 
 KINDS = "first token", "separators", "other tokens"
@@ -36,17 +35,11 @@ MASKED = 0.15
 """Share of a text's words that a masked model has to predict (Devlin et al. 2019)."""
 
 
-def _sample_view(corpus: Corpus, options: NoOptions) -> View:
-    from probes.families.attention.head_maps import sample_view
-
-    return sample_view(corpus)
-
-
 def _gradients(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> Collector:
     from probes.families.attention.head_maps import AttentionGradients
 
     rng, words = np.random.default_rng(0), {}
-    for text in _sample_view(corpus, options).texts:
+    for text in sample_view(corpus, options).texts:
         n = len(text.words)
         words[text] = rng.permutation(n)[: max(1, round(MASKED * n))]
     return AttentionGradients(words)
@@ -56,7 +49,7 @@ def _gradients(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> Col
     "attention_gradients",
     head="needed",
     extent=block_layers,
-    reads=_sample_view,
+    reads=sample_view,
     collector=_gradients,
     shows=(
         Pivot(
