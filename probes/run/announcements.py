@@ -92,13 +92,13 @@ def announce_corpus(corpus: Corpus, seconds: float) -> None:
         words=words,
         fingerprint=corpus.fingerprint,
     )
-    for what, count in corpus.notes.items():
-        progress.say(f"        {what}: {count:,}", "corpus note", what=what, count=count)
+    for note, count in corpus.notes.items():
+        progress.say(f"        {note}: {count:,}", "corpus note", what=note, count=count)
     documents = {sentence.document for sentence in corpus.splits.get("test", ())} - {""}
     if has_few(documents):
-        named = counted(len(documents), "named document or group", "named documents or groups")
+        n_docs = counted(len(documents), "named document or group", "named documents or groups")
         progress.warn(
-            f"{corpus.name}: {named} in test; with fewer than {FEWEST} there are no intervals and "
+            f"{corpus.name}: {n_docs} in test; with fewer than {FEWEST} there are no intervals and "
             "no tests, since sentences, texts or examples of one may be alike; put more into test"
         )
 
@@ -117,8 +117,8 @@ def announce_task(examples: Examples) -> None:
         have = counted(len(unseen), "test example has", "test examples have")
         parts.append(f"{have} a label that does not occur in train")
     if reasons := sorted({reason for counted in excluded.values() for reason in counted}):
-        each = (per_split({s: n.get(r, 0) for s, n in excluded.items()}) for r in reasons)
-        left_out = ", ".join(f"{n} {reason}" for n, reason in zip(each, reasons, strict=True))
+        numbers = (per_split({s: n.get(r, 0) for s, n in excluded.items()}) for r in reasons)
+        left_out = ", ".join(f"{n} {reason}" for n, reason in zip(numbers, reasons, strict=True))
         parts.append(f"left out: {left_out}")
     message = " · ".join(parts)
     progress.say(message, "task", task=task.name, examples=counts, excluded=excluded)
@@ -132,32 +132,38 @@ def announce_task(examples: Examples) -> None:
         )
 
 
-def announce_token(position: Position, tokens: Sequence[str], place: int) -> None:
+def announce_token(position: Position, tokens: Sequence[str], piece: int) -> None:
     """Show the token at which a text is read, with three before and three after it."""
-    before, after = tokens[max(0, place - 3) : place], tokens[place + 1 : place + 4]
-    shown = " ".join([*before, f"[{tokens[place]}]", *after]).replace("\n", r"\n")
-    progress.say(f"        {position.name} reads, in the first text, {shown}", "token read")
+    before, after = tokens[max(0, piece - 3) : piece], tokens[piece + 1 : piece + 4]
+    excerpt = " ".join([*before, f"[{tokens[piece]}]", *after]).replace("\n", r"\n")
+    progress.say(f"        {position.name} reads, in the first text, {excerpt}", "token read")
 
 
 def announce_vectors(
-    model: str, view: View, vectors: StoredVectors, n_layers: int, seconds: float, *, given: bool
+    model: str,
+    view: View,
+    vectors: StoredVectors,
+    n_layers: int,
+    seconds: float,
+    *,
+    untokenized: bool,
 ) -> None:
     """Describe the vectors of a view's words or texts, read from the store or just encoded.
 
     Args:
         model: its name, if there are several.
-        given: whether no tokenizer made them, so that nothing is known of [UNK].
+        untokenized: whether no tokenizer made them, so that nothing is known of [UNK].
     """
     n_rows, about = vectors.manifest["rows"], vectors.encoding
     of = f"{model} · " if model else ""
-    what, unknown = "words", f"{about.unknown_words:,} of {n_rows:,} words contain [UNK]"
+    unit, unknown = "words", f"{about.unknown_words:,} of {n_rows:,} words contain [UNK]"
     if view.texts[0].written:
-        what, unknown = "texts", f"{about.unknown_words:,} of {n_rows:,} texts are mostly [UNK]"
+        unit, unknown = "texts", f"{about.unknown_words:,} of {n_rows:,} texts are mostly [UNK]"
         if long := about.texts_in_several_windows:
             unknown += f" · {long:,} longer than the window, pooled over several"
     progress.say(
-        f"vectors {of}{view.name} view · {n_rows:,} {what} × {counted(n_layers, 'layer')}, "
-        f"{about.storage} · {'' if given else f'{unknown} · '}{seconds:.1f} s",
+        f"vectors {of}{view.name} view · {n_rows:,} {unit} × {counted(n_layers, 'layer')}, "
+        f"{about.storage} · {'' if untokenized else f'{unknown} · '}{seconds:.1f} s",
         "vectors",
         view=view.name,
         rows=n_rows,

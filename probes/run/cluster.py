@@ -92,9 +92,9 @@ def cache_of_node(marks: Sequence[Path], cache: Path) -> str:
         marks: files that the driver has written.
         cache: the driver's default cache; a node with another one keeps what it encodes there.
     """
-    own = default_cache()
-    shared = own == cache and all(mark.is_file() for mark in marks)
-    return "" if shared else str(own)
+    node_cache = default_cache()
+    shared = node_cache == cache and all(mark.is_file() for mark in marks)
+    return "" if shared else str(node_cache)
 
 
 def caches(ray: Any, config: RunConfig, nodes: Mapping[str, str]) -> dict[str, str]:
@@ -114,24 +114,24 @@ def caches(ray: Any, config: RunConfig, nodes: Mapping[str, str]) -> dict[str, s
         for mark in marks:
             mark.parent.mkdir(parents=True, exist_ok=True)
             mark.touch()
-        asked = {}
+        futures = {}
         for name in nodes:
             strategy = NodeAffinitySchedulingStrategy(name, soft=False)
             remote = ray.remote(cache_of_node).options(num_cpus=0, scheduling_strategy=strategy)
-            asked[name] = remote.remote(marks, default_cache())
-        found = {}
-        for name, ref in asked.items():
+            futures[name] = remote.remote(marks, default_cache())
+        cache_by_node = {}
+        for name, ref in futures.items():
             try:
-                found[name] = ray.get(ref)
+                cache_by_node[name] = ray.get(ref)
             except ray.exceptions.RayTaskError as error:
-                why = str(error).strip().splitlines()[-1]
+                last_line = str(error).strip().splitlines()[-1]
                 raise UserError(
                     f"--engine ray: the node {nodes[name]} cannot run the suite "
-                    f"({why}); install the same software on all nodes."
+                    f"({last_line}); install the same software on all nodes."
                 ) from error
             except ray.exceptions.RayError:
                 continue
-        return found
+        return cache_by_node
     finally:
         for mark in marks:
             mark.unlink(missing_ok=True)

@@ -24,7 +24,7 @@ _Numbers = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Tag("numbers")]
 
 Layers = Annotated[
     _Numbers | Annotated[str, Tag("every")],
-    Discriminator(lambda given: "every" if isinstance(given, str) else "numbers"),
+    Discriminator(lambda value: "every" if isinstance(value, str) else "numbers"),
 ]
 
 Overwrite = Literal["missing", "always", "never"]
@@ -35,9 +35,9 @@ NO_NAMES = "names nothing; give names separated by commas, such as a,b"
 NO_PATH = "not a path; name a file or folder (. for the current one)"
 
 
-def as_several(given: Any) -> Any:
+def as_several(value: Any) -> Any:
     """A single name or path as a tuple of one; anything else unchanged."""
-    return (given,) if isinstance(given, (str, Path)) else given
+    return (value,) if isinstance(value, (str, Path)) else value
 
 
 def setting(description: str, default: Any = ..., metavar: str = "", **more: Any) -> Any:
@@ -191,8 +191,8 @@ class RunConfig(Frozen):
 
     @field_validator("corpus", "include", mode="before")
     @classmethod
-    def _one_or_several(cls, given: object) -> object:
-        return as_several(given)
+    def _one_or_several(cls, value: object) -> object:
+        return as_several(value)
 
     @field_validator(
         "tasks",
@@ -205,17 +205,17 @@ class RunConfig(Frozen):
         mode="before",
     )
     @classmethod
-    def _separated(cls, given: object) -> object:
-        if not isinstance(given, str):
-            return given
-        if not (found := names_in(given)):
+    def _separated(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        if not (names := names_in(value)):
             raise ValueError(NO_NAMES)
-        return found
+        return names
 
     @field_validator("positions", mode="before")
     @classmethod
-    def _named_positions(cls, given: object) -> object:
-        names = positions_in(given) if isinstance(given, str) else given
+    def _named_positions(cls, value: object) -> object:
+        names = positions_in(value) if isinstance(value, str) else value
         if not isinstance(names, (tuple, list)) or not all(isinstance(x, str) for x in names):
             return names
         if not names:
@@ -238,16 +238,16 @@ class RunConfig(Frozen):
 
     @field_validator("layers", mode="before")
     @classmethod
-    def _layer_numbers(cls, given: object) -> object:
-        if isinstance(given, int):
-            return (given,)
-        if not isinstance(given, str):
-            return given
-        if given == "all":
+    def _layer_numbers(cls, value: object) -> object:
+        if isinstance(value, int):
+            return (value,)
+        if not isinstance(value, str):
+            return value
+        if value == "all":
             return ()
-        if re.fullmatch(r"every:[1-9][0-9]{0,3}", given):
-            return given
-        parts = given.split(",")
+        if re.fullmatch(r"every:[1-9][0-9]{0,3}", value):
+            return value
+        parts = value.split(",")
         if not all(part.strip().isdecimal() and len(part) < 9 for part in parts):
             raise ValueError(
                 "give all, every:N, or numbers such as 0,3,6; layers count from 0, the embedding "
@@ -263,12 +263,12 @@ class RunConfig(Frozen):
 
     @field_validator("batch_tokens", mode="before")
     @classmethod
-    def _auto_or_number(cls, given: object) -> object:
-        if isinstance(given, str) and not (given.isdecimal() and len(given) < 19):
-            if given != "auto":
+    def _auto_or_number(cls, value: object) -> object:
+        if isinstance(value, str) and not (value.isdecimal() and len(value) < 19):
+            if value != "auto":
                 raise ValueError("give auto, or a number of tokens")
             return None
-        return given
+        return value
 
     @field_validator("device")
     @classmethod
@@ -278,12 +278,12 @@ class RunConfig(Frozen):
 
     @field_validator("output", "data_dir", "cache_dir", mode="before")
     @classmethod
-    def _named(cls, given: object) -> object:
-        if isinstance(given, str) and not given.strip():
+    def _named(cls, value: object) -> object:
+        if isinstance(value, str) and not value.strip():
             raise ValueError(NO_PATH)
-        if isinstance(given, (str, Path)) and "\0" in str(given):
+        if isinstance(value, (str, Path)) and "\0" in str(value):
             raise ValueError("contains a null byte")
-        return given
+        return value
 
     @field_validator("layers")
     @classmethod
@@ -332,8 +332,8 @@ class RunConfig(Frozen):
     @property
     def asked_by_name(self) -> tuple[str, ...]:
         """The evidence that is named, whose tables the run prints."""
-        named = [name for name in self.evidence if name not in LEVELS]
-        return tuple(dict.fromkeys((*named, *[TRANSFER] * self.transfer)))
+        evidence_by_name = [name for name in self.evidence if name not in LEVELS]
+        return tuple(dict.fromkeys((*evidence_by_name, *[TRANSFER] * self.transfer)))
 
     @property
     def tested(self) -> tuple[str, ...]:
@@ -348,8 +348,8 @@ class RunConfig(Frozen):
     @property
     def reads_head(self) -> bool:
         """Whether a measurement needs, or uses, the probabilities of tokens."""
-        named = map(get_measurement, (*self.about_corpus, *self.evidence_names))
-        return any(definition.head for definition in named)
+        definitions = map(get_measurement, (*self.about_corpus, *self.evidence_names))
+        return any(definition.head for definition in definitions)
 
     @property
     def corpus_request(self) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class LazyModel:
         in_memory: the model itself, if the user handed it over; it is never released.
         is_twin: whether it is measured only for comparison with the model that it is a twin of.
         n_layers: number of blocks; None as long as the model has not been loaded.
-        given: how the user named it; empty for a model in memory.
+        name_given: how the user named it; empty for a model in memory.
     """
 
     source: ModelSource
@@ -67,8 +67,8 @@ class LazyModel:
     in_memory: Encoder | None = None
     is_twin: bool = False
     n_layers: int | None = None
-    given: str = ""
-    _headless: NoHeadError | None = None
+    name_given: str = ""
+    _head_error: NoHeadError | None = None
 
     @classmethod
     def of(cls, encoder: Encoder | GivenVectors, config: RunConfig) -> LazyModel:
@@ -92,15 +92,15 @@ class LazyModel:
 
         For `--dtype auto` float32; on a CUDA GPU the checkpoint's own type, if it is narrower.
         """
-        if self.given.startswith(VECTORS):
+        if self.name_given.startswith(VECTORS):
             return "float32"
         if self.config.dtype != "auto":
             return self.config.dtype
-        own = stored_dtype(self.source)
-        if own == "float32" or not uses_cuda(self.config.device):
+        checkpoint_dtype = stored_dtype(self.source)
+        if checkpoint_dtype == "float32" or not uses_cuda(self.config.device):
             return "float32"
-        announce_own_dtype(self.source, own)
-        return own
+        announce_own_dtype(self.source, checkpoint_dtype)
+        return checkpoint_dtype
 
     @cached_property
     def chats(self) -> str:
@@ -134,14 +134,14 @@ class LazyModel:
         Raises:
             NoHeadError: it has none.
         """
-        if self._headless is not None:
-            raise self._headless
+        if self._head_error is not None:
+            raise self._head_error
         try:
             encoder = self.in_memory or self._load(lm_head=True)
             if not encoder.has_head:
                 raise NoHeadError(f"--model {self.source.name}: it has no language-model head.")
         except NoHeadError as error:
-            self._headless = error
+            self._head_error = error
             raise
         return encoder
 
@@ -149,15 +149,15 @@ class LazyModel:
         from probes.compute.memory import explain_out_of_memory
         from probes.extraction.models.loading import load_encoder
 
-        if self.given.startswith(VECTORS):
+        if self.name_given.startswith(VECTORS):
             from probes.extraction.reading.vector_files import read_vectors
 
             assert self.corpus is not None
             clock = time.perf_counter()
-            given = read_vectors(self.source, self.corpus.value)
-            announce_given(given.info, self.source, time.perf_counter() - clock)
+            vectors = read_vectors(self.source, self.corpus.value)
+            announce_given(vectors.info, self.source, time.perf_counter() - clock)
             # Given vectors have all that is asked of an encoder whose texts are known.
-            return cast("Encoder", given)
+            return cast("Encoder", vectors)
         clock = time.perf_counter()
         remedy = "use --dtype bfloat16, another --device, a smaller model, or free some memory."
         with explain_out_of_memory(f"loading {self.source.name}", remedy):
@@ -216,10 +216,10 @@ class LazyCorpus:
                     unserved.by_limit = True
                 except NotServedError as of_whole:
                     self._examples[name] = of_whole
-        found = self._examples[name]
-        if isinstance(found, Exception):
-            raise found
-        return replace(found, task=task) if task.site else found
+        examples = self._examples[name]
+        if isinstance(examples, Exception):
+            raise examples
+        return replace(examples, task=task) if task.site else examples
 
     def announce(self, examples: Examples) -> None:
         """Describe the examples of a task, once for all models."""
@@ -271,7 +271,7 @@ def find_models(names: Sequence[str], config: RunConfig) -> list[LazyModel]:
     Raises:
         UserError: there is none, one cannot be found, or two different models share a name.
     """
-    found: dict[str, LazyModel] = {}
+    models: dict[str, LazyModel] = {}
     twins = [
         random_prefix(seed) + name
         for name in names
@@ -286,16 +286,16 @@ def find_models(names: Sequence[str], config: RunConfig) -> list[LazyModel]:
         else:
             how = {"offline": config.offline, "planned": config.dry_run}
             source = find_model(name, revision=config.revision, load=config.load, **how)
-        added = name not in names
-        if added and any(source.digest == other.source.digest for other in found.values()):
+        is_twin = name not in names
+        if is_twin and any(source.digest == model.source.digest for model in models.values()):
             continue
-        model = LazyModel(source, config, is_twin=added, given=name)
-        other = found.setdefault(source.name, model).source
-        if other.digest != source.digest and not other.shares_hub_id(source):
+        model = LazyModel(source, config, is_twin=is_twin, name_given=name)
+        namesake = models.setdefault(source.name, model).source
+        if namesake.digest != source.digest and not namesake.shares_hub_id(source):
             raise UserError(
-                f"--model {name}: {other.folder} and {source.folder} are different "
+                f"--model {name}: {namesake.folder} and {source.folder} are different "
                 "models with the same name; rename a folder, or run them one after the other."
             )
-    if not found:
+    if not models:
         raise UserError("--model is missing: give a hub id, a folder, or all-MiniLM-L6-v2.")
-    return list(found.values())
+    return list(models.values())

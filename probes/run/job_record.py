@@ -32,7 +32,7 @@ def record_of(
     reader: LoadedModel,
     job: Job,
     context: ModelContext,
-    found: Measured,
+    measured: Measured,
     seconds: dict[str, float],
     scores: Result | None,
 ) -> Record:
@@ -72,11 +72,11 @@ def record_of(
             **reader.notes,
             "written": datetime.now(UTC).isoformat(),
         },
-        arrays=tuple(sorted(found.arrays)),
-        facts=dict(found.facts),
-        notes=tuple(found.notes),
-        rows=Rows.of(found.rows),
-        examples=found.examples,
+        arrays=tuple(sorted(measured.arrays)),
+        facts=dict(measured.facts),
+        notes=tuple(measured.notes),
+        rows=Rows.of(measured.rows),
+        examples=measured.examples,
     )
 
 
@@ -88,8 +88,8 @@ def _footprint(reader: LoadedModel) -> dict[str, str]:
     weights = sum(
         n for name, n, _ in reader.run.model.source.stamps if name.endswith(".safetensors")
     )
-    found = {"words_per_second": reader.speed or 0, "bytes_on_disk": weights}
-    return {name: f"{number:.0f}" for name, number in found.items() if number}
+    sizes = {"words_per_second": reader.speed or 0, "bytes_on_disk": weights}
+    return {name: f"{number:.0f}" for name, number in sizes.items() if number}
 
 
 def _corpus_record(run: ModelRun, task: Task | None) -> CorpusRecord:
@@ -130,7 +130,7 @@ PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy")
 
 def provenance(command: str, device: torch.device) -> dict[str, str]:
     """Command, versions and machine of this run; what is unknown is left out."""
-    found = {
+    facts = {
         "command": command,
         "python": platform.python_version(),
         "platform": platform.platform(terse=True),
@@ -144,7 +144,7 @@ def provenance(command: str, device: torch.device) -> dict[str, str]:
         "schema": str(SCHEMA_VERSION),
         **{package: version(package) for package in PACKAGES},
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in facts.items() if value}
 
 
 @cache
@@ -154,8 +154,8 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return platform.processor()
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.machine()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()
 
 
 def _memory() -> str:

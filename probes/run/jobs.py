@@ -57,8 +57,8 @@ class Job:
     @property
     def title(self) -> str:
         """The name that messages use."""
-        own = () if self.measurement == SCORES else (self.measurement,)
-        return " · ".join((*filter(None, self.of), *own))
+        of_measurement = () if self.measurement == SCORES else (self.measurement,)
+        return " · ".join((*filter(None, self.of), *of_measurement))
 
     @property
     def lock(self) -> Path:

@@ -123,20 +123,20 @@ class LoadedModel:
     @cached_property
     def unserved_sites(self) -> dict[Sublayer, str]:
         """The sites asked for that the model lacks, each with the reason."""
-        found: dict[Sublayer, str] = {}
+        reasons: dict[Sublayer, str] = {}
         for site in self.run.config.task_sites:
             if site is not None:
                 try:
                     self.run.model.encoder.require(site)
                 except UserError as error:
-                    found[site] = str(error)
-        return found
+                    reasons[site] = str(error)
+        return reasons
 
     @property
     def sites(self) -> list[Sublayer | None]:
         """Sites where word vectors are read: layers, and other sites that the model has."""
-        asked = dict.fromkeys((None, *self.run.config.task_sites))
-        return [site for site in asked if site is None or site not in self.unserved_sites]
+        requested = dict.fromkeys((None, *self.run.config.task_sites))
+        return [site for site in requested if site is None or site not in self.unserved_sites]
 
     def release(self) -> None:
         """Free the memory of the model, and of features; what was collected and encoded stays."""
@@ -164,8 +164,8 @@ class LoadedModel:
 
     def _data_of(self, task: Task) -> ProbingData:
         config, name = self.run.config, self.run.name
-        if task.site and (why := self.unserved_sites.get(task.site)):
-            raise LeftOutError(Omission.UNSERVED, name, f"probes of {task.site}", why)
+        if task.site and (reason := self.unserved_sites.get(task.site)):
+            raise LeftOutError(Omission.UNSERVED, name, f"probes of {task.site}", reason)
         try:
             examples = self._examples(task)
         except NotServedError as error:
@@ -178,12 +178,12 @@ class LoadedModel:
         self.run.corpus.announce(examples)
         if task.position:
             self._announce_token(task.position, examples)
-        place = self.key_of_examples(examples)
-        vectors = self.stored(place)
+        key = self.key_of_examples(examples)
+        vectors = self.stored(key)
         assert isinstance(vectors, StoredVectors)
         return ProbingData(
             examples,
-            self.view(place),
+            self.view(key),
             vectors.of(task.position or task.site),
             self.device,
             project=config.project,
@@ -225,19 +225,19 @@ class LoadedModel:
         if self.words is not None and self.words.chats.special:
             for split, part in examples.splits.items():
                 for text, number in zip(part.texts, part.sentence, strict=True):
-                    what = f"--text {self.run.config.text}: text {number + 1} of {split}"
-                    self.words.chats.require_plain(text.words[0], what)
+                    text_of = f"--text {self.run.config.text}: text {number + 1} of {split}"
+                    self.words.chats.require_plain(text.words[0], text_of)
 
     def _having(
         self, rule: Rule, position: Position, text: Sentence
     ) -> Iterator[Example | Excluded]:
         """The examples of a rule in texts that have a piece at a position."""
         assert self.words is not None
-        read = plain_text(text)
-        there = piece_at(position, read, *self.words([read])) is not None
-        for found in rule(text):
-            shown = there or isinstance(found, Excluded)
-            yield found if shown else Excluded("text without this position")
+        text_read = plain_text(text)
+        there = piece_at(position, text_read, *self.words([text_read])) is not None
+        for example in rule(text):
+            is_plain = there or isinstance(example, Excluded)
+            yield example if is_plain else Excluded("text without this position")
 
     def _announce_token(self, position: Position, examples: Examples) -> None:
         """Show the token at which the first training text is read, once for each position."""
@@ -248,8 +248,8 @@ class LoadedModel:
         (pieces,) = self.words([text])
         around = ([], []) if text.rendered else (self.words.prefix, self.words.suffix)
         tokens = self.words.tokens(np.array([*around[0], *pieces.ids, *around[1]], dtype=np.int64))
-        place = piece_at(position, text, pieces)
-        announce_token(position, tokens, 0 if place is None else len(around[0]) + place)
+        piece = piece_at(position, text, pieces)
+        announce_token(position, tokens, 0 if piece is None else len(around[0]) + piece)
 
     def need(self, layers: Iterable[int]) -> None:
         """Read these layers too from now on; what was made with fewer is made again."""
@@ -280,28 +280,28 @@ class LoadedModel:
 
     def _positions(self, name: str) -> list[Position]:
         """Positions in texts of the run's tasks; none if the task called `name` reads words."""
-        found = {task.name: task.position for task in self.run.tasks if task.position}
-        return list(dict.fromkeys(found.values())) if name in found else []
+        position_by_task = {task.name: task.position for task in self.run.tasks if task.position}
+        return list(dict.fromkeys(position_by_task.values())) if name in position_by_task else []
 
     def key_of_corpus(self, measurement: str) -> ReadingKey:
         """Text and collector that a measurement of the corpus needs."""
         return "", measurement if self._collector(measurement) else ""
 
-    def view(self, place: ReadingKey) -> View:
+    def view(self, key: ReadingKey) -> View:
         """The texts that are read for a task or a measurement."""
-        if place not in self._views:
-            (task, measurement), corpus = place, self.run.corpus
+        if key not in self._views:
+            (task, measurement), corpus = key, self.run.corpus
             if task:
-                whose = next(each for each in self.run.tasks if plain_name(each.name) == task)
-                made = corpus.examples(whose, self.hidden_view).view_of(corpus.value)
+                task_of_view = next(x for x in self.run.tasks if plain_name(x.name) == task)
+                view = corpus.examples(task_of_view, self.hidden_view).view_of(corpus.value)
             elif measurement:
                 options = options_of(self.run.config, measurement)
-                own = get_measurement(measurement).reads(corpus.value, options)
-                made = own or plain_view(corpus.value)
+                own_view = get_measurement(measurement).reads(corpus.value, options)
+                view = own_view or plain_view(corpus.value)
             else:
-                made = plain_view(corpus.value)
-            self._views[place] = made
-        return self._views[place]
+                view = plain_view(corpus.value)
+            self._views[key] = view
+        return self._views[key]
 
     def read(self, view: View, collector: Collector) -> Iterator[tuple[Shard, Arrays]]:
         """Findings of a collector for each shard of a view; nothing is stored."""
@@ -315,9 +315,9 @@ class LoadedModel:
         with self._explained(collector) as (encoder, batch_tokens):
             yield from read_changed(view, collector, encoder, changes, batch_tokens)
 
-    def store_request(self, place: ReadingKey) -> StoreRequest:
+    def store_request(self, key: ReadingKey) -> StoreRequest:
         """Reading of a place, with the layers that are needed so far."""
-        measurement, run, view = place[1], self.run, self.view(place)
+        measurement, run, view = key[1], self.run, self.view(key)
         cache, name = run.config.cache_dir, run.corpus.source.name
         if measurement:
             collector = self._collector(measurement)
@@ -325,11 +325,11 @@ class LoadedModel:
             source = source_of(plug_ins_of(measurement=measurement))
             return StoreRequest(cache, self.info, run.model.dtype, view, collector, name, source)
         about = self.info, run.model.dtype, view, self.layers
-        if positions := self._positions(place[0]):
+        if positions := self._positions(key[0]):
             return text_vectors(cache, *about, positions, name, self._written(view))
-        reading = word_vectors(cache, *about, run.config.pooling, name, self.sites)
+        request = word_vectors(cache, *about, run.config.pooling, name, self.sites)
         # Nothing is known of the range of given vectors, and their place in the files may change.
-        return as_given(reading, self.content) if self.content else reading
+        return as_given(request, self.content) if self.content else request
 
     def _written(self, view: View) -> str:
         """Digest of what the chat template writes, where other digests do not tell."""
@@ -343,33 +343,33 @@ class LoadedModel:
             progress.warn(f"{self.info.name}: the chat template does not write {counts}")
         return hashlib.sha256(repr([chat.text for chat in rendered]).encode()).hexdigest()
 
-    def stored(self, place: ReadingKey) -> Store:
+    def stored(self, key: ReadingKey) -> Store:
         """Store of a reading; what is missing is encoded now."""
-        if place not in self._stores:
-            self._stores[place] = self._stored(place)
-        return self._stores[place]
+        if key not in self._stores:
+            self._stores[key] = self._stored(key)
+        return self._stores[key]
 
-    def _stored(self, place: ReadingKey) -> Store:
-        reading, clock = self.store_request(place), time.perf_counter()
-        alone = self.run.config.workers == 1 and reading.stored() is None
-        found: Store
-        if reading.missing():
-            require_room(reading.cache, reading.bytes_missing())
-            with self._explained(reading.collector) as (encoder, batch_tokens):
-                make = collected if place[1] else vectors_of
-                found = make(reading, encoder, batch_tokens)
-        elif place[1]:  # the model need not be loaded again
-            found = Store(reading.cache, reading.key)
+    def _stored(self, key: ReadingKey) -> Store:
+        request, clock = self.store_request(key), time.perf_counter()
+        alone = self.run.config.workers == 1 and request.stored() is None
+        store: Store
+        if request.missing():
+            require_room(request.cache, request.bytes_missing())
+            with self._explained(request.collector) as (encoder, batch_tokens):
+                make = collected if key[1] else vectors_of
+                store = make(request, encoder, batch_tokens)
+        elif key[1]:  # the model need not be loaded again
+            store = Store(request.cache, request.key)
         else:
-            found = StoredVectors(reading.cache, reading.key, reading.view)
-        if isinstance(found, StoredVectors):
+            store = StoredVectors(request.cache, request.key, request.view)
+        if isinstance(store, StoredVectors):
             seconds = time.perf_counter() - clock
-            if place == ("", "") and alone:
-                self.speed = found.manifest["rows"] / seconds
+            if key == ("", "") and alone:
+                self.speed = store.manifest["rows"] / seconds
             name = self.run.name * self.run.several
-            n_layers, given = len(self.layers), bool(self.content)
-            announce_vectors(name, reading.view, found, n_layers, seconds, given=given)
-        return found
+            n_layers, untokenized = len(self.layers), bool(self.content)
+            announce_vectors(name, request.view, store, n_layers, seconds, untokenized=untokenized)
+        return store
 
     @contextmanager
     def _explained(self, collector: Collector) -> Iterator[tuple[Encoder, int | None]]:
@@ -389,6 +389,6 @@ class LoadedModel:
         name = measurement, self.layers
         if name not in self._collectors:
             options, corpus = options_of(self.run.config, measurement), self.run.corpus.value
-            made = get_measurement(measurement).collector(corpus, self.layers, options)
-            self._collectors[name] = made
+            collector = get_measurement(measurement).collector(corpus, self.layers, options)
+            self._collectors[name] = collector
         return self._collectors[name]

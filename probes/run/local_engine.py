@@ -49,11 +49,11 @@ def claimed(run: ModelRun, job: Job) -> Iterator[tuple[Job, StoredInputs] | None
         yield None if mine is None else (mine, run.stored_inputs(mine))
 
 
-def publish(run: ModelRun, job: Job, made: JobOutput) -> None:
+def publish(run: ModelRun, job: Job, output: JobOutput) -> None:
     """Write the record of a job, and say so."""
-    made.write(run, job)
-    run.made(job, made.record)
-    announce_record(made.record, run.title(job), job.path)
+    output.write(run, job)
+    run.made(job, output.record)
+    announce_record(output.record, run.title(job), job.path)
 
 
 class LocalEngine:

@@ -43,31 +43,31 @@ def make_records(
 
         def make(jobs: Sequence[Job]) -> list[Job]:
             """Make what is free of some jobs; returns what other processes have."""
-            held = []
+            busy_jobs = []
             for job, busy in at.make([x for x in jobs if x not in ended]):
                 if busy:
-                    held.append(job)
+                    busy_jobs.append(job)
                 else:
                     ended.add(job)
                     bar.update()
-            return held
+            return busy_jobs
 
-        for place, stage in enumerate(stages):
+        for number, stage in enumerate(stages):
             clock, jobs = time.perf_counter(), stage.remaining()
             bar.total -= len(stage.jobs()) - len(jobs)  # the others are there
             bar.refresh()
-            if place and jobs:
+            if number and jobs:
                 line = f"stage   {stage.title} · {counted(len(jobs), 'record')}"
                 progress.say(line, "stage", measurement=stage.measurement)
-            held = make(jobs)
-            while held and stage.measurement == SCORES:
-                wait_for(runs, held[0])
-                held = make(stage.remaining())
+            busy_jobs = make(jobs)
+            while busy_jobs and stage.measurement == SCORES:
+                wait_for(runs, busy_jobs[0])
+                busy_jobs = make(stage.remaining())
             progress.detail(f"stage   {stage.title} · {time.perf_counter() - clock:.1f} s")
-            if stage.measurement == SCORES and any(remaining[place:]) and stage != stages[-1]:
+            if stage.measurement == SCORES and any(remaining[number:]) and stage != stages[-1]:
                 show(stage)
-        while held := [job for stage in stages for job in make(stage.remaining())]:
-            wait_for(runs, held[0])
+        while busy_jobs := [job for stage in stages for job in make(stage.remaining())]:
+            wait_for(runs, busy_jobs[0])
 
 
 def wait_for(runs: Sequence[ModelRun], job: Job) -> None:

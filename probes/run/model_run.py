@@ -72,8 +72,8 @@ class ModelRun:
     results: dict[tuple[str, str], Result] = field(default_factory=dict)
     others: dict[str, Record] = field(default_factory=dict)
     _jobs: dict[str, list[Job]] = field(default_factory=dict)
-    _sound: dict[Path, Record] = field(default_factory=dict)
-    _kept: dict[Path, Record] = field(default_factory=dict)
+    _validated: dict[Path, Record] = field(default_factory=dict)
+    _remembered: dict[Path, Record] = field(default_factory=dict)
     _made: set[Job] = field(default_factory=set)
 
     # Names.
@@ -106,33 +106,33 @@ class ModelRun:
         """The model's number of blocks; it is loaded only if nothing else says it."""
         for record in (*self.results.values(), *self.others.values()):
             return record.model.n_layers
-        given = self.model.n_layers or stored_layers(self.model.source.config)
-        return given or self.model.encoder.info.n_layers
+        n_layers = self.model.n_layers or stored_layers(self.model.source.config)
+        return n_layers or self.model.encoder.info.n_layers
 
     # What is to be made.
 
     @property
     def evidence(self) -> tuple[str, ...]:
         """Evidence to gather; of random twins what tests need, unless with full evidence."""
-        given = self.config.evidence_names
+        names = self.config.evidence_names
         if self.model.is_twin and self.config.level != "full":
-            return tuple(name for name in given if get_measurement(name).also_for_twins)
-        return given
+            return tuple(name for name in names if get_measurement(name).also_for_twins)
+        return names
 
     @property
     def families(self) -> tuple[str, ...]:
         """Probe families to fit; of random twins linear probes alone, unless with full evidence."""
-        given = self.config.probes
-        if self.model.is_twin and self.config.level != "full" and "linear" in given:
+        families = self.config.probes
+        if self.model.is_twin and self.config.level != "full" and "linear" in families:
             return ("linear",)
-        return given
+        return families
 
     @property
     def corpus_measurements(self) -> tuple[str, ...]:
         """The measurements of the corpus to make, those of pairs of models last."""
-        named = self.config.about_corpus
-        along = [x.name for x in corpus_measurements() if x.of == "pair" and x.after in named]
-        return tuple(dict.fromkeys((*named, *along)))
+        names = self.config.about_corpus
+        of_pairs = [x.name for x in corpus_measurements() if x.of == "pair" and x.after in names]
+        return tuple(dict.fromkeys((*names, *of_pairs)))
 
     @property
     def other_measurements(self) -> tuple[str, ...]:
@@ -170,7 +170,7 @@ class ModelRun:
                         plug_ins=digests(plug_ins_of(task, family)),
                     )
         elif definition.spans_tasks:
-            keys = sorted(each.key for each in self.jobs(SCORES, self.families[0]))
+            keys = sorted(job.key for job in self.jobs(SCORES, self.families[0]))
             yield self._job(measurement, scores=tuple(keys))
         elif definition.of == "model":
             yield self._job(measurement)
@@ -215,9 +215,9 @@ class ModelRun:
         Raises:
             UserError: this process finds other inputs.
         """
-        for own in self.jobs(job.measurement):
-            key = self.key_of(job.measurement, own.inputs, job.options)
-            if (own.of, key) == (job.of, job.key):
+        for own_job in self.jobs(job.measurement):
+            key = self.key_of(job.measurement, own_job.inputs, job.options)
+            if (own_job.of, key) == (job.of, job.key):
                 return
         raise UserError(
             f"{self.name}: files of the model, the corpus or a plug-in have changed since the run "
@@ -249,9 +249,9 @@ class ModelRun:
         Raises:
             UserError: a record cannot be read, or a layer is not one of the model's.
         """
-        for other in self._jobs_behind(job):
-            if (record := self.stored(other)) is not None:
-                self.remember(other, record)
+        for score_job in self._jobs_behind(job):
+            if (record := self.stored(score_job)) is not None:
+                self.remember(score_job, record)
         record = self.stored(job)
         try:
             if (request := self._request(job)) is None:
@@ -259,9 +259,11 @@ class ModelRun:
             extent = job.definition.extent(request)
             if record is not None and extent:
                 # Not if this process, or another one of this run, has just made it.
-                anew = self.config.overwrite == "always" and job not in self._made
-                anew = anew and datetime.fromisoformat(record.provenance["written"]) < self.began
-                if job.definition.is_complete(record, request) and not anew:
+                replaces = self.config.overwrite == "always" and job not in self._made
+                replaces = (
+                    replaces and datetime.fromisoformat(record.provenance["written"]) < self.began
+                )
+                if job.definition.is_complete(record, request) and not replaces:
                     extent = {}
                 else:  # with all that is stored, so that nothing is lost
                     extent = job.definition.merged(record.extent, extent)
@@ -284,11 +286,11 @@ class ModelRun:
         if not path.exists():
             return None
         record = self.index.read(path)
-        if self._sound.get(path) is not record:
+        if self._validated.get(path) is not record:
             validated(record, path)
             if record.key != job.key:
                 raise UserError(f"{path}: the record of another key; delete it and run again.")
-            self._sound[path] = record
+            self._validated[path] = record
         return record if is_complete(path, record) else None
 
     def _request(self, job: Job) -> Request | None:
@@ -298,16 +300,16 @@ class ModelRun:
         task = self.task(job.task)
         if task and task.site:
             layers = tuple(filter(None, layers))
-        if task and (why := why_unfit(job.family, task.kind)):
-            self.omissions.not_made(f"{task.name} · {job.family}", why)
+        if task and (reason := why_unfit(job.family, task.kind)):
+            self.omissions.not_made(f"{task.name} · {job.family}", reason)
             return None
         if not job.definition.is_evidence:
             return Request(layers, n_layers, self.config.seeds, self.config.level)
         if (scores := self.results.get(job.of)) is None:
             return None
-        if why := self.missing(job, job.definition):
+        if reason := self.missing(job, job.definition):
             if job.measurement in self.config.asked_by_name:
-                self.omissions.not_made(job.title, why)
+                self.omissions.not_made(job.title, reason)
             return None
         # Evidence stands behind all scores there are, not only those that this run asks for.
         layers = tuple(scores.extent)
@@ -336,8 +338,8 @@ class ModelRun:
             return LeftOutError(Omission.UNSERVED, self.name, job.title, str(error))
         if isinstance(error, (TaskError, CollectorError)):
             return LeftOutError(Omission.FAILED, self.name, job.title, str(error))
-        if why := plugin_failure(error, job.measurement, self.task(job.task), job.family):
-            return LeftOutError(Omission.FAILED, self.name, job.title, why)
+        if reason := plugin_failure(error, job.measurement, self.task(job.task), job.family):
+            return LeftOutError(Omission.FAILED, self.name, job.title, reason)
         return None
 
     # Records that jobs stand on.
@@ -348,7 +350,7 @@ class ModelRun:
             return self.jobs(SCORES, self.families[0])
         if not job.definition.is_evidence:
             return []
-        return [each for each in self.jobs(SCORES) if each.of == job.of]
+        return [score_job for score_job in self.jobs(SCORES) if score_job.of == job.of]
 
     def stored_inputs(self, job: Job) -> StoredInputs:
         """The stored records that a job stands on.
@@ -356,10 +358,10 @@ class ModelRun:
         Raises:
             UserError: they cannot be read.
         """
-        known = [each for each in self._jobs_behind(job) if each.of in self.results]
+        score_jobs = [x for x in self._jobs_behind(job) if x.of in self.results]
         return StoredInputs(
-            {each.of: self.results[each.of] for each in known},
-            {each.of: read_predictions(each.path) for each in known},
+            {x.of: self.results[x.of] for x in score_jobs},
+            {x.of: read_predictions(x.path) for x in score_jobs},
             self._trained_elsewhere(job) if job.measurement == TRANSFER else {},
         )
 
@@ -378,17 +380,17 @@ class ModelRun:
         Raises:
             UserError: their scores cannot be read, or their parameters have been pruned.
         """
-        found, cache = {}, self.config.cache_dir
-        for name, (run, other) in self._elsewhere(*job.of).items():
-            if (record := run.stored(other)) is None:
+        trained, cache = {}, self.config.cache_dir
+        for name, (run, peer) in self._elsewhere(*job.of).items():
+            if (record := run.stored(peer)) is None:
                 continue
             if (parameters := read_parameters(cache, record.key)) is None:
                 raise UserError(
-                    f"{other.path}: the parameters of its probes are not in {cache} any more; run "
+                    f"{peer.path}: the parameters of its probes are not in {cache} any more; run "
                     "again with --overwrite always."
                 )
-            found[name] = Trained(as_result(record, other.path), parameters)
-        return found
+            trained[name] = Trained(as_result(record, peer.path), parameters)
+        return trained
 
     # What has been found.
 
@@ -400,15 +402,15 @@ class ModelRun:
 
     def remember(self, job: Job, record: Record) -> None:
         """Add the record of a job to the results."""
-        if self._kept.get(job.path) is record and not job.definition.is_evidence:
+        if self._remembered.get(job.path) is record and not job.definition.is_evidence:
             return
-        self._kept[job.path] = record
+        self._remembered[job.path] = record
         if job.definition.is_evidence:
             self.results[job.of] = self.results[job.of].with_evidence(record)
         elif job.task:
-            found = {**self.results, job.of: as_result(record, job.path)}
+            results = {**self.results, job.of: as_result(record, job.path)}
             # In the order of the jobs, whichever is done first.
             order = list(self.paths)
-            self.results = dict(sorted(found.items(), key=lambda each: order.index(each[1].key)))
+            self.results = dict(sorted(results.items(), key=lambda item: order.index(item[1].key)))
         else:
             self.others[job.measurement] = record

@@ -59,20 +59,20 @@ class Stage:
         Raises:
             UserError: a record cannot be read, or a layer is not one of a model's.
         """
-        looked = (
+        remaining = (
             run.what_remains(job)
             for run in self.runs
             for job in run.jobs(self.measurement, self.family)
         )
-        return [job for job in looked if job is not None]
+        return [job for job in remaining if job is not None]
 
 
 def stages_of(runs: Sequence[ModelRun]) -> Iterator[Stage]:
     """The stages of a run: scores family by family, of random twins last, then the others."""
     for is_twin in (False, True):
-        alike = [run for run in runs if run.model.is_twin == is_twin and run.tasks]
-        for family in dict.fromkeys(family for run in alike for family in run.families):
-            yield Stage([run for run in alike if family in run.families], SCORES, family)
+        group = [run for run in runs if run.model.is_twin == is_twin and run.tasks]
+        for family in dict.fromkeys(family for run in group for family in run.families):
+            yield Stage([run for run in group if family in run.families], SCORES, family)
     for name in dict.fromkeys(name for run in runs for name in run.other_measurements):
         yield Stage([run for run in runs if name in run.other_measurements], name)
 
@@ -120,8 +120,8 @@ def model_runs(
     """
     config = config_for_items(config, source)
     for model in models:
-        own = model.in_memory
-        n_layers = own.info.n_layers if own else stored_layers(model.source.config)
+        encoder = model.in_memory
+        n_layers = encoder.info.n_layers if encoder else stored_layers(model.source.config)
         if n_layers is not None:
             layers_of(config, n_layers, model.source.name)
     require_pairs(config, len(models))
@@ -130,14 +130,14 @@ def model_runs(
     tasks = choose_tasks(config, corpus, omissions) if probing else []
     require_measurable(config, corpus)
     index, began = Index(), began or datetime.now(UTC)
-    asked = config.corpus_request
-    others = [LazyCorpus(find_corpus(name, **asked)) for name in config.trained_elsewhere]
+    request = config.corpus_request
+    corpora = [LazyCorpus(find_corpus(name, **request)) for name in config.trained_elsewhere]
     runs: list[ModelRun] = []
-    for each in models:
-        model = each.for_language_of(corpus)
+    for lazy in models:
+        model = lazy.for_language_of(corpus)
         model.corpus = corpus
         about = omissions, index, command, began
-        elsewhere = [ModelRun(config, each.for_language_of(x), x, tasks, *about) for x in others]
+        elsewhere = [ModelRun(config, lazy.for_language_of(x), x, tasks, *about) for x in corpora]
         base = runs[0] if runs else None
         several = len(models) > 1
         runs.append(ModelRun(config, model, corpus, tasks, *about, several, base, elsewhere))

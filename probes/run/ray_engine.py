@@ -175,10 +175,14 @@ class RayEngine:
             actor = maker.remote(request.with_settings(**settings), shared, self._messages)
             self._wait_for_start(actor)
         if first and self._config.address:
-            own = sum(map(bool, self._caches.values()))
+            apart = sum(map(bool, self._caches.values()))
             progress.say(
                 f"cluster {counted(len(nodes), 'node')}, {counted(most, 'worker')} · "
-                + (f"{counted(own, 'node')} with files of its own" if own else "files are shared"),
+                + (
+                    f"{counted(apart, 'node')} with files of its own"
+                    if apart
+                    else "files are shared"
+                ),
                 "cluster",
             )
 
@@ -187,18 +191,18 @@ class RayEngine:
         from ray.util.queue import Queue
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        here = self._ray.get_runtime_context().get_node_id()
-        strategy = NodeAffinitySchedulingStrategy(here, soft=False)
+        driver_node = self._ray.get_runtime_context().get_node_id()
+        strategy = NodeAffinitySchedulingStrategy(driver_node, soft=False)
         return Queue(actor_options={"num_cpus": 0, "scheduling_strategy": strategy})
 
     def _gpus(self, room: Sequence[dict[str, float]]) -> int:
         """GPUs of an actor."""
-        device, asked = self._config.device, self._config.gpus_per_model
+        device, n_gpus = self._config.device, self._config.gpus_per_model
         there = max((int(node.get("GPU", 0)) for node in room), default=0)
-        if asked and asked > there:
-            raise UserError(f"--gpus-per-model {asked}: no node has more than {there} GPUs.")
-        wanted = device in ("auto", "map") or device.startswith("cuda")
-        return (asked or 1) if wanted and there else 0
+        if n_gpus and n_gpus > there:
+            raise UserError(f"--gpus-per-model {n_gpus}: no node has more than {there} GPUs.")
+        needs_gpu = device in ("auto", "map") or device.startswith("cuda")
+        return (n_gpus or 1) if needs_gpu and there else 0
 
     def _threads(self, room: Sequence[dict[str, float]]) -> int:
         """Cores of an actor."""
@@ -245,9 +249,9 @@ class RayEngine:
 
     def _next(self, queue: deque[Job], actor: Any) -> Job:
         """The next job for an actor: one of the model that it has, or of one that nobody has."""
-        own = (job for job in queue if job.model == self._model.get(actor))
+        jobs_of_model = (job for job in queue if job.model == self._model.get(actor))
         free = (job for job in queue if job.model not in self._model.values())
-        job = next(own, None) or next(free, None) or queue[0]
+        job = next(jobs_of_model, None) or next(free, None) or queue[0]
         queue.remove(job)
         return job
 
@@ -276,23 +280,23 @@ class RayEngine:
         """Write the record that has come, and yield its job, unless it is to be made again."""
         actor, job = self._making.pop(future)
         try:
-            found = self._ray.get(future)
+            output = self._ray.get(future)
         except self._ray.exceptions.RayActorError as error:
             yield from self._lost(actor, job, queue, error)
             return
         if job is None:  # it has started
-            self._node[actor] = found
+            self._node[actor] = output
             self._idle.append(actor)
             return
         run, claim = self._runs[job.model], self._claims.pop(job)
         with claim:
             self._idle.append(actor)
-            if isinstance(found, LeftOutError):
-                run.omissions.add(found)
-            elif isinstance(found, Exception):
-                raise found
+            if isinstance(output, LeftOutError):
+                run.omissions.add(output)
+            elif isinstance(output, Exception):
+                raise output
             else:
-                publish(run, job, found)
+                publish(run, job, output)
         yield job, False
 
     def _lost(
@@ -309,8 +313,8 @@ class RayEngine:
         if self._tries[job] < _TRIES:
             queue.appendleft(job)
             return
-        why = f"its worker was lost, and so were {_TRIES - 1} others"
-        self._runs[job.model].omissions.fail(job.model, job.title, why)
+        reason = f"its worker was lost, and so were {_TRIES - 1} others"
+        self._runs[job.model].omissions.fail(job.model, job.title, reason)
         yield job, False
 
     def _show_messages(self) -> None:

@@ -104,14 +104,14 @@ class Runner:
         scores = stored_inputs.scores.get(job.of)
         reader.need({*self._layers(reader), *job.extent, *(scores.layers if scores else ())})
         context, clock = self._context(reader, job, stored_inputs), time.perf_counter()
-        found = _measure_in_groups(job, context)
+        measured = _measure_in_groups(job, context)
         seconds = {"measure": time.perf_counter() - clock}
-        record = record_of(reader, job, context, found, seconds, scores)
+        record = record_of(reader, job, context, measured, seconds, scores)
         if measurements.origin(job.measurement) is not None:
             # A plug-in's record that cannot be shown fails before it is written.
             require_drawable(job.definition, scores.with_evidence(record) if scores else record)
         classes = context.examples.classes if isinstance(context, TaskContext) else ()
-        return JobOutput(record, found.arrays, found.parameters, classes)
+        return JobOutput(record, measured.arrays, measured.parameters, classes)
 
     def _reader(self, name: str) -> LoadedModel:
         """The reader of a model; the other models are released."""
@@ -152,10 +152,10 @@ class Runner:
             return PairContext(**about, base=_base_context(base, job))
         tasks = [
             self._task_context(
-                reader, replace(each, extent=dict.fromkeys(known.layers, 1)), stored_inputs
+                reader, replace(score_job, extent=dict.fromkeys(scores.layers, 1)), stored_inputs
             )
-            for each in run.jobs(SCORES)
-            if (known := stored_inputs.scores.get(each.of))
+            for score_job in run.jobs(SCORES)
+            if (scores := stored_inputs.scores.get(score_job.of))
         ]
         return ModelContext(**about, tasks=tuple(tasks))
 
@@ -174,20 +174,20 @@ class Runner:
             config.cache_dir,
             stored_inputs.trained,
         )
-        others = [run.corpus for run in reader.run.elsewhere if stored_inputs.trained]
-        elsewhere = {other.source.name: other.value for other in others}
+        corpora = [run.corpus for run in reader.run.elsewhere if stored_inputs.trained]
+        elsewhere = {corpus.source.name: corpus.value for corpus in corpora}
         return TaskContext(**_of_model(reader, job), probing=probing, elsewhere=elsewhere)
 
 
 def _of_model(reader: LoadedModel, job: Job) -> dict[str, Any]:
     """The attributes that all contexts have."""
-    place = reader.reading_key(job)
+    key = reader.reading_key(job)
     return {
         "corpus": reader.run.corpus.value,
         "model": reader.info,
         "extent": job.extent,
-        "view": reader.view(place),
-        "stored": reader.stored(place),
+        "view": reader.view(key),
+        "stored": reader.stored(key),
         "read": reader.read,
         "read_changed": reader.read_changed,
         "sites": lambda: sites_of(reader.run.model.encoder.model),
@@ -201,8 +201,8 @@ def _of_model(reader: LoadedModel, job: Job) -> dict[str, Any]:
 def _base_context(base: LoadedModel, job: Job) -> ModelContext:
     """The context of a base: the layers of its own that are asked for, and those of the extent."""
     n_layers = base.info.n_layers
-    asked = layers_of(base.run.config, n_layers, base.run.name)
-    layers = sorted({*asked, *(layer for layer in job.extent if layer <= n_layers)})
+    layers_of_run = layers_of(base.run.config, n_layers, base.run.name)
+    layers = sorted({*layers_of_run, *(layer for layer in job.extent if layer <= n_layers)})
     base.need(layers)
     context = ModelContext(**_of_model(base, replace(job, extent=dict.fromkeys(layers, 1))))
     base.release()  # its vectors are enough
@@ -212,10 +212,10 @@ def _base_context(base: LoadedModel, job: Job) -> ModelContext:
 @exact_products()
 def _measure_in_groups(job: Job, context: ModelContext) -> Measured:
     """Findings of a job; layers are fitted in smaller groups if memory runs out."""
-    what = f"measuring {job.title}"
+    activity = f"measuring {job.title}"
     of_task = isinstance(context, TaskContext)
     less = "--limit, --project or --layers" if of_task else "--limit or --layers"
-    with explain_out_of_memory(what, f"use {less}, or free some memory."):
+    with explain_out_of_memory(activity, f"use {less}, or free some memory."):
         while True:
             try:
                 return as_measured(job.definition(context))
@@ -228,7 +228,7 @@ def _measure_in_groups(job: Job, context: ModelContext) -> Measured:
             probing = replace(context.probing, memory=context.probing.memory // 2)
             context = replace(context, probing=probing)
             progress.say(
-                f"not enough memory; {what} continues with {probing.memory / 1e6:,.0f} MB",
+                f"not enough memory; {activity} continues with {probing.memory / 1e6:,.0f} MB",
                 "fewer layers at once",
                 memory=probing.memory,
             )

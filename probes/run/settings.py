@@ -49,14 +49,14 @@ def takes_settings(*without: str) -> Callable[[_Function], _Function]:
         if name not in without
     ]
 
-    def shown(function: _Function) -> _Function:
-        own = inspect.signature(function)
-        *named, _ = own.parameters.values()
-        signature = own.replace(parameters=[*named, *settings])
+    def with_settings(function: _Function) -> _Function:
+        signature_in_code = inspect.signature(function)
+        *parameters, _ = signature_in_code.parameters.values()
+        signature = signature_in_code.replace(parameters=[*parameters, *settings])
         function.__signature__ = signature  # type: ignore[attr-defined]
         return function
 
-    return shown
+    return with_settings
 
 
 def validate(settings: Mapping[str, object]) -> RunConfig:
@@ -87,9 +87,9 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
             raise UserError(f"--probes {name}: no such probe family. {did_you_mean(name, PROBES)}")
     _require_measurements(config)
     config = _with_named_evidence(config)
-    for wrong, why in _conflicts(config):
-        if wrong:
-            raise UserError(why)
+    for conflict, message in _conflicts(config):
+        if conflict:
+            raise UserError(message)
     for flag, columns in (("task-from", config.task_from), ("label", config.label)):
         for name in columns:
             if not name.isprintable():
@@ -173,19 +173,19 @@ def _require_measurements(config: RunConfig) -> None:
     for name in config.options:
         measurements.get(name)
     evidence = [x.name for x in probe_measurements()]
-    given = ",".join(config.evidence)
+    names_given = ",".join(config.evidence)
     if "none" in config.evidence and len(config.evidence) > 1:
-        raise UserError(f"--evidence {given}: none goes alone.")
+        raise UserError(f"--evidence {names_given}: none goes alone.")
     if {"standard", "full"} <= set(config.evidence):
-        raise UserError(f"--evidence {given}: give standard or full, not both.")
+        raise UserError(f"--evidence {names_given}: give standard or full, not both.")
     about_corpus = ("scores", *(x.name for x in corpus_measurements()))
-    for flag, noun, names, known in (
+    for flag, noun, names, allowed in (
         ("measurements", "measurement", config.measurements, (*about_corpus, *evidence)),
         ("evidence", "evidence", config.evidence, (*LEVELS, *evidence)),
     ):
         for name in names:
-            if name not in known:
-                raise UserError(f"--{flag} {name}: no such {noun}. {did_you_mean(name, known)}")
+            if name not in allowed:
+                raise UserError(f"--{flag} {name}: no such {noun}. {did_you_mean(name, allowed)}")
 
 
 def _with_named_evidence(config: RunConfig) -> RunConfig:
@@ -194,16 +194,16 @@ def _with_named_evidence(config: RunConfig) -> RunConfig:
     Without "scores" beside it, no other evidence is gathered unless `--evidence` names it.
     """
     evidence = [x.name for x in probe_measurements()]
-    named = [name for name in config.measurements if name in evidence]
-    others = [name for name in config.measurements if name not in (*named, "scores")]
-    if not named and not any(get_measurement(name).spans_tasks for name in others):
+    named_evidence = [name for name in config.measurements if name in evidence]
+    others = [name for name in config.measurements if name not in (*named_evidence, "scores")]
+    if not named_evidence and not any(get_measurement(name).spans_tasks for name in others):
         return config
-    given = [name for name in config.evidence if name != "none"]
+    other_evidence = [name for name in config.evidence if name != "none"]
     if "scores" not in config.measurements and "evidence" not in config.model_fields_set:
-        given = []
-    every = (*given, *named) or ("none",)
-    changed = {"measurements": ("scores", *others), "evidence": every}
-    return config.model_copy(update=changed)
+        other_evidence = []
+    all_evidence = (*other_evidence, *named_evidence) or ("none",)
+    changes = {"measurements": ("scores", *others), "evidence": all_evidence}
+    return config.model_copy(update=changes)
 
 
 def config_for_items(config: RunConfig, source: Source) -> RunConfig:
@@ -226,17 +226,17 @@ def options_of(config: RunConfig, name: str) -> Frozen:
     try:
         return get_measurement(name).options.model_validate(config.options.get(name, {}))
     except ValidationError as error:
-        field, value, why = first_fault(error)
+        field, value, fault = first_fault(error)
         flag = f"--{name}-{field}".replace("_", "-")
-        if why == "is missing":
+        if fault == "is missing":
             raise UserError(f"--measurements {name}: it needs {flag}.") from error
-        raise UserError(f"{flag} {quoted(value)}: {why}.") from error
+        raise UserError(f"{flag} {quoted(value)}: {fault}.") from error
 
 
 def _refusal(error: ValidationError) -> str:
     """The first invalid setting, in the words of the command line."""
-    field, value, why = first_fault(error)
+    field, value, fault = first_fault(error)
     if field not in RunConfig.model_fields:
         return f"unknown setting {field!r}. {did_you_mean(field, RunConfig.model_fields)}"
-    shown = "" if value in ((), []) else f" {quoted(value)}"
-    return f"--{field.replace('_', '-')}{shown}: {why}."
+    value_in_words = "" if value in ((), []) else f" {quoted(value)}"
+    return f"--{field.replace('_', '-')}{value_in_words}: {fault}."

@@ -70,31 +70,31 @@ class Omissions:
         }
         report[left_out.kind](*left_out.about)
 
-    def skip(self, task: str, why: str) -> None:
+    def skip(self, task: str, reason: str) -> None:
         """Leave out a task that the corpus does not serve."""
-        if self.skipped.get(task) != why:
-            self.skipped[task] = why
-            progress.say(f"skipped {task}: {why}", "skipped", task=task)
+        if self.skipped.get(task) != reason:
+            self.skipped[task] = reason
+            progress.say(f"skipped {task}: {reason}", "skipped", task=task)
 
-    def not_made(self, what: str, why: str) -> None:
+    def not_made(self, title: str, reason: str) -> None:
         """Leave out evidence that was asked for by name."""
-        if what not in self.unmade:
-            self.unmade[what] = why
-            progress.say(f"left out {what}: {why}", "left out")
+        if title not in self.unmade:
+            self.unmade[title] = reason
+            progress.say(f"left out {title}: {reason}", "left out")
 
-    def not_served(self, model: str, task: str, why: str) -> None:
+    def not_served(self, model: str, task: str, reason: str) -> None:
         """Report a task that was asked for and that the corpus does not serve after all."""
-        self._warn(self.unserved, model, task, why)
+        self._warn(self.unserved, model, task, reason)
 
-    def fail(self, model: str, what: str, why: str) -> None:
+    def fail(self, model: str, title: str, reason: str) -> None:
         """Report a failure that costs `what` alone; the run goes on."""
-        self._warn(self.failed, model, what, why)
+        self._warn(self.failed, model, title, reason)
 
     @staticmethod
-    def _warn(known: dict[str, str], model: str, what: str, why: str) -> None:
-        if known.get(f"{model} · {what}") != why:
-            known[f"{model} · {what}"] = why
-            progress.warn(f"failed  {what}: {why}")
+    def _warn(reasons: dict[str, str], model: str, title: str, reason: str) -> None:
+        if reasons.get(f"{model} · {title}") != reason:
+            reasons[f"{model} · {title}"] = reason
+            progress.warn(f"failed  {title}: {reason}")
 
 
 def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) -> list[Task]:
@@ -110,16 +110,16 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
         )
     positions = map(Position.parse, config.positions) if config.texts else (None,)
     columns = corpus.source.columns.values()
-    own = {task.name: task for task in (task_of(*of) for of in product(columns, positions))}
+    own_tasks = {task.name: task for task in (task_of(*of) for of in product(columns, positions))}
     usual = corpus.source.tasks or ("standard",)
-    default = (*own, *usual, *included_tasks(config.include))
-    made, lacking = _of_treebank(config, corpus, own)
-    own = {**made, **own}
-    chosen = []
-    for name in expanded(config.tasks or default, own):
-        if name in lacking:
+    default = (*own_tasks, *usual, *included_tasks(config.include))
+    feature_tasks, reasons = _of_treebank(config, corpus, own_tasks)
+    own_tasks = {**feature_tasks, **own_tasks}
+    served_tasks = []
+    for name in expanded(config.tasks or default, own_tasks):
+        if name in reasons:
             continue
-        task = own[name] if name in own else tasks.get(name)
+        task = own_tasks[name] if name in own_tasks else tasks.get(name)
         try:
             require_metrics(task)
         except UserError as error:
@@ -128,61 +128,67 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
             omissions.failed[name] = str(error)
             continue
         if missing := task.missing(corpus.layers):
-            lacking[name] = corpus.source.why_missing(missing)
+            reasons[name] = corpus.source.why_missing(missing)
         elif all(unfit := [why_unfit(family, task.kind) for family in config.probes]):
             if name in config.tasks:
                 raise UserError(f"--tasks {name}: {unfit[0]}; add linear to --probes.")
             omissions.skip(name, unfit[0])
         else:
-            chosen += [task.on(corpus.layers).at(site) for site in config.task_sites]
-    for name, why in lacking.items():
+            served_tasks += [task.on(corpus.layers).at(site) for site in config.task_sites]
+    for name, reason in reasons.items():
         if name in config.tasks:
-            raise UserError(f"--tasks {name}: {why}; leave it out, or choose another --corpus.")
+            raise UserError(f"--tasks {name}: {reason}; leave it out, or choose another --corpus.")
         if columns and name in STANDARD:
             # Nobody expects standard tasks from a table of labels: not worth a line.
-            omissions.skipped[name] = why
+            omissions.skipped[name] = reason
         else:
-            omissions.skip(name, why)
+            omissions.skip(name, reason)
     for group in config.tasks:
-        members = expanded([group], own)
-        served = {plain_name(task.name) for task in chosen}
+        members = expanded([group], own_tasks)
+        served = {plain_name(task.name) for task in served_tasks}
         if group in TASK_GROUPS and served.isdisjoint(members):
-            whys = {**lacking, **omissions.failed}
-            why = _listed({n: whys[n] for n in whys if n in members or group_of_task(n) == group})
+            of_group = {**reasons, **omissions.failed}
+            reason = _listed(
+                {n: of_group[n] for n in of_group if n in members or group_of_task(n) == group}
+            )
             raise UserError(
                 f"--tasks {group}: {corpus.source.name} has the annotation for no task of this "
-                f"group{why}; leave it out, or choose another --corpus."
+                f"group{reason}; leave it out, or choose another --corpus."
             )
-    if not chosen:
-        why = _listed({**omissions.skipped, **omissions.failed})
-        raise UserError(f"--corpus {corpus.source.name} serves no task{why}.")
-    return chosen
+    if not served_tasks:
+        reason = _listed({**omissions.skipped, **omissions.failed})
+        raise UserError(f"--corpus {corpus.source.name} serves no task{reason}.")
+    return served_tasks
 
 
-def _listed(whys: Mapping[str, str]) -> str:
-    return f" ({'; '.join(f'{name}: {why}' for name, why in whys.items())})" if whys else ""
+def _listed(reasons: Mapping[str, str]) -> str:
+    return (
+        f" ({'; '.join(f'{name}: {reason}' for name, reason in reasons.items())})"
+        if reasons
+        else ""
+    )
 
 
 def _of_treebank(
-    config: RunConfig, corpus: LazyCorpus, own: Mapping[str, Task]
+    config: RunConfig, corpus: LazyCorpus, own_tasks: Mapping[str, Task]
 ) -> tuple[dict[str, Task], dict[str, str]]:
     """The tasks of morphology, if any is asked for; and why others that are asked for are none.
 
     Raises:
         UserError: there is no such feature.
     """
-    given = (*own, *tasks)
-    asked = [name for name in config.tasks if is_morphological(name) and name not in given]
-    if not asked and "morphology" not in config.tasks:
+    other_tasks = (*own_tasks, *tasks)
+    features = [name for name in config.tasks if is_morphological(name) and name not in other_tasks]
+    if not features and "morphology" not in config.tasks:
         return {}, {}
-    made, lacking = morphology(corpus.value)
-    known = (*made, *lacking)
-    for name in asked:
-        if name not in known:
-            hint = did_you_mean(name, known)
+    feature_tasks, reasons = morphology(corpus.value)
+    all_features = (*feature_tasks, *reasons)
+    for name in features:
+        if name not in all_features:
+            hint = did_you_mean(name, all_features)
             raise UserError(f"--tasks {name}: {corpus.source.name} has no such feature. {hint}")
-    wanted = known if "morphology" in config.tasks else asked
-    return made, {name: why for name, why in lacking.items() if name in wanted}
+    requested = all_features if "morphology" in config.tasks else features
+    return feature_tasks, {name: reason for name, reason in reasons.items() if name in requested}
 
 
 def require_measurable(config: RunConfig, corpus: LazyCorpus) -> None:
@@ -200,26 +206,26 @@ def require_measurable(config: RunConfig, corpus: LazyCorpus) -> None:
                 f"consists of {KINDS[items]}; {_for_items(items)}"
             )
         try:
-            why = definition.lacking(corpus.layers)
+            reason = definition.lacking(corpus.layers)
         except Exception as error:
             if failure := plugin_failure(error, name, None, ""):
                 raise UserError(failure) from error
             raise
-        if why:
+        if reason:
             raise UserError(
-                f"--measurements {name}: not of the corpus {corpus.source.name}, since {why}; "
+                f"--measurements {name}: not of the corpus {corpus.source.name}, since {reason}; "
                 "leave it out, or choose another --corpus."
             )
         layers = config.layers if isinstance(config.layers, tuple) else ()
         if layers and not definition.extent(Request(layers, layers[-1])):
-            given = ",".join(map(str, layers))
+            numbers = ",".join(map(str, layers))
             raise UserError(
-                f"--layers {given}: --measurements {name} finds nothing there; name other layers."
+                f"--layers {numbers}: --measurements {name} finds nothing there; name other layers."
             )
 
 
 def _for_items(kind: Kind) -> str:
-    names = [each.name for each in corpus_measurements() if kind in each.needs]
+    names = [definition.name for definition in corpus_measurements() if kind in definition.needs]
     names.sort(key=lambda name: name != kind)  # what reads all such items comes first
     return f"use --measurements {' or '.join(names)}."
 

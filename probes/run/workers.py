@@ -65,10 +65,10 @@ class RunRequest:
                     "move it to a file of its own, and give that as include=, or leave workers= "
                     "and engine= out."
                 )
-        named = tuple(run.model.given for run in runs if not run.model.is_twin)
+        names = tuple(run.model.name_given for run in runs if not run.model.is_twin)
         first = runs[0]
         about = first.command, os.getcwd(), first.began.isoformat()
-        return cls(first.config.model_dump_json(), named, *about)
+        return cls(first.config.model_dump_json(), names, *about)
 
     def with_settings(self, **changed: Any) -> RunRequest:
         """The request with other settings."""
