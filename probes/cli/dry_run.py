@@ -11,8 +11,8 @@ from probes.examples.scoring import has_types
 from probes.measurements.measurement import Request, ScoresBehind
 from probes.records.probe_spec import PROBES
 from probes.records.record import FitsPerLayer
+from probes.run.corpus_reader import CorpusReader, ReadingKey
 from probes.run.jobs import Job, layers_of
-from probes.run.loaded_model import LoadedModel, ReadingKey
 from probes.run.model_run import ModelRun
 from probes.run.plan import Stage, stages_of
 from probes.tables.printing import printer
@@ -65,22 +65,24 @@ class _ModelPlan:
 
     def __init__(self, run: ModelRun) -> None:
         self.bytes = self.fits = self.present = 0
-        self._run, self._encoder = run, run.model.encoder
-        info = self._encoder.info
+        description = run.model.description
+        info = description.info
         self.parameters = info.parameters
-        self._reader = LoadedModel(run)
+        self._run, self._reader = run, CorpusReader.of(run)
         self._reader.need(layers_of(run.config, info.n_layers, info.name))
         self._examples: dict[str, Examples] = {}
         self._remaining: set[str] = set()
         for task in run.tasks:
             try:
-                self._examples[task.name] = run.corpus.examples(task, self._reader.hidden_view)
+                self._examples[task.name] = run.corpus.examples(
+                    task, run.model.description.hidden_view
+                )
             except (NotServedError, TaskError, UserError) as error:
                 progress.say(f"left out {task.name}: {error}")
 
     def encodings(self) -> Iterator[TableRow]:
         """A row per view that is not stored yet, of what `records` has found to remain."""
-        if not self._encoder.reads_text:
+        if self._reader.words is None:  # given vectors are not encoded
             return
         places: dict[ReadingKey, str] = {}
         for measurement in self._run.corpus_measurements:

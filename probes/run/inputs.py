@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,7 +20,7 @@ from probes.common.files import folder_name
 from probes.compute.devices import DType, uses_cuda
 from probes.data.sentence import Corpus
 from probes.data.sources import Source
-from probes.extraction.models.model_files import ModelSource, find_model
+from probes.extraction.models.model_files import ModelSource, find_model, stored_layers
 from probes.extraction.models.model_names import RANDOM_NAME, VECTORS, random_prefix
 from probes.extraction.models.stored_dtype import stored_dtype
 from probes.extraction.reading.chat_process import DATE
@@ -36,20 +36,67 @@ from probes.statistics.partition import has_few
 from probes.tasks.validation import TaskError
 
 if TYPE_CHECKING:
+    import torch
+
     from probes.examples.examples import Examples
+    from probes.extraction.reading.alignment import WordTokenizer
     from probes.extraction.reading.encoder import Encoder
     from probes.extraction.reading.vector_files import GivenVectors
     from probes.extraction.reading.views import ViewName
-    from probes.tasks.task import Task
+    from probes.records.header import ModelRecord
+    from probes.tasks.task import Sublayer, Task
 
 
 _BEFORE_WEIGHTS = 1 << 26
 """Bytes of a GGUF file that include its chat template; other files with one are shorter."""
 
 
+@dataclass(frozen=True)
+class Description:
+    """Facts of a loaded model, which stay when its weights are released.
+
+    Attributes:
+        info: the model's part of records.
+        device: device of the forward pass.
+        notes: notes on the model for records.
+        words: the tokenizer; None for given vectors.
+        hidden_view: the view of examples that hide a word: masked if there is a mask token.
+        content: digest of given vectors; empty for a model that reads.
+        unserved_sites: the sites asked for that the model lacks, each with the reason.
+    """
+
+    info: ModelRecord
+    device: torch.device
+    notes: dict[str, str]
+    words: WordTokenizer | None
+    hidden_view: ViewName
+    content: str
+    unserved_sites: Mapping[Sublayer | None, str]
+
+    @classmethod
+    def of(cls, encoder: Encoder, sites: Iterable[Sublayer | None]) -> Description:
+        """Describe an encoder."""
+        unserved_sites: dict[Sublayer | None, str] = {}
+        for site in sites:
+            try:
+                if site is not None:
+                    encoder.require(site)
+            except UserError as error:
+                unserved_sites[site] = str(error)
+        return cls(
+            encoder.info,
+            encoder.device,
+            encoder.notes,
+            encoder.words if encoder.reads_text else None,
+            "cut" if encoder.words.mask_id is None else "masked",
+            encoder.content,
+            unserved_sites,
+        )
+
+
 @dataclass
 class LazyModel:
-    """A model to probe, loaded when it is first needed.
+    """A model to probe: its files, and its encoder, which is loaded when it is first needed.
 
     Attributes:
         source: its files.
@@ -57,7 +104,6 @@ class LazyModel:
         corpus: what is read; needed for vectors in files alone.
         in_memory: the model itself, if the user handed it over; it is never released.
         is_twin: whether it is measured only for comparison with the model that it is a twin of.
-        n_layers: number of blocks; None as long as the model has not been loaded.
         name_given: how the user named it; empty for a model in memory.
     """
 
@@ -66,7 +112,6 @@ class LazyModel:
     corpus: LazyCorpus | None = None
     in_memory: Encoder | None = None
     is_twin: bool = False
-    n_layers: int | None = None
     name_given: str = ""
     _head_error: NoHeadError | None = None
 
@@ -123,9 +168,17 @@ class LazyModel:
         if encoder is None and self.config.reads_head and not self.config.dry_run:
             with suppress(NoHeadError):
                 encoder = self.language_model
-        encoder = encoder or self._load(lm_head=False)
-        self.n_layers = encoder.info.n_layers
-        return encoder
+        return encoder or self._load(lm_head=False)
+
+    @cached_property
+    def description(self) -> Description:
+        """Facts of the model, which has to be loaded for them once."""
+        return Description.of(self.encoder, self.config.task_sites)
+
+    @cached_property
+    def n_layers(self) -> int:
+        """Number of blocks; the model is loaded only if its config.json does not say."""
+        return stored_layers(self.source.config) or self.description.info.n_layers
 
     @cached_property
     def language_model(self) -> Encoder:
@@ -180,6 +233,8 @@ class LazyModel:
 
     def release(self) -> None:
         """Free the memory of a model that was loaded here; using it again loads it again."""
+        if self.is_loaded:
+            _ = self.description
         loaded = [self.__dict__.pop(name, None) for name in ("encoder", "language_model")]
         if any(loaded) and self.in_memory is None:
             del loaded

@@ -22,14 +22,15 @@ from probes.records.record import SCHEMA_VERSION, Record
 from probes.records.result import Result
 from probes.records.row import Rows
 from probes.run.announcements import corpus_counts
+from probes.run.corpus_reader import CorpusReader
 from probes.run.jobs import Job
-from probes.run.loaded_model import LoadedModel
 from probes.run.model_run import ModelRun
 from probes.tasks.task import Task
 
 
 def record_of(
-    reader: LoadedModel,
+    run: ModelRun,
+    reader: CorpusReader,
     job: Job,
     context: ModelContext,
     measured: Measured,
@@ -42,13 +43,12 @@ def record_of(
         seconds: by step.
         scores: those that it is evidence for.
     """
-    run, definition, task = reader.run, job.definition, reader.run.task(job.task)
-    config = run.config
+    task = run.task(job.task)
     return Record(
         schema_version=SCHEMA_VERSION,
         suite_version=__version__,
         measurement=job.measurement,
-        measurement_version=definition.version,
+        measurement_version=job.definition.version,
         settings=dict(job.options),
         key=job.key,
         inputs=job.inputs,
@@ -59,17 +59,17 @@ def record_of(
         corpus=_corpus_record(run, task),
         task=_task_record(task) if task else None,
         view=context.view.name,
-        pooling=config.pooling,
+        pooling=run.config.pooling,
         dtype=run.model.dtype,
         probe=PROBES[job.family] if job.family else None,
         plug_ins=plug_ins_of(task, job.family, job.measurement),
-        project=config.project,
+        project=run.config.project,
         encoding=context.stored.encoding.model_copy(update={"chats": run.model.chats}),
         seconds=seconds,
         provenance={
             **provenance(run.command or "python", context.device),
             **_footprint(reader),
-            **reader.notes,
+            **reader.description.notes,
             "written": datetime.now(UTC).isoformat(),
         },
         arrays=tuple(sorted(measured.arrays)),
@@ -80,14 +80,12 @@ def record_of(
     )
 
 
-def _footprint(reader: LoadedModel) -> dict[str, str]:
+def _footprint(reader: CorpusReader) -> dict[str, str]:
     """Words per second of the forward pass on this machine, and bytes of the weights on disk.
 
     What is not known is left out: of vectors that were stored before, of a model in memory.
     """
-    weights = sum(
-        n for name, n, _ in reader.run.model.source.stamps if name.endswith(".safetensors")
-    )
+    weights = sum(n for name, n, _ in reader.model.source.stamps if name.endswith(".safetensors"))
     sizes = {"words_per_second": reader.speed or 0, "bytes_on_disk": weights}
     return {name: f"{number:.0f}" for name, number in sizes.items() if number}
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from probes.common.errors import NoHeadError, UserError
 from probes.examples.examples import NotServedError
-from probes.extraction.models.model_files import stored_layers
 from probes.extraction.reading.windows import window_rule
 from probes.frames.joined_results import find_results
 from probes.frames.record_validation import as_result, validated
@@ -106,8 +105,7 @@ class ModelRun:
         """The model's number of blocks; it is loaded only if nothing else says it."""
         for record in (*self.results.values(), *self.others.values()):
             return record.model.n_layers
-        n_layers = self.model.n_layers or stored_layers(self.model.source.config)
-        return n_layers or self.model.encoder.info.n_layers
+        return self.model.n_layers
 
     # What is to be made.
 

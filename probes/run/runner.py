@@ -26,9 +26,9 @@ from probes.records.probe_spec import PROBES
 from probes.records.record import Record
 from probes.records.record_files import Arrays, write_record
 from probes.records.result import SCORES
+from probes.run.corpus_reader import CorpusReader
 from probes.run.job_record import record_of
 from probes.run.jobs import Job, StoredInputs, layers_of
-from probes.run.loaded_model import LoadedModel
 from probes.run.model_run import ModelRun
 from probes.run.settings import options_of
 
@@ -71,7 +71,7 @@ class Runner:
 
     def __init__(self, runs: Sequence[ModelRun]) -> None:
         self._runs = {run.name: run for run in runs}
-        self._readers: dict[str, LoadedModel] = {}
+        self._readers: dict[str, CorpusReader] = {}
         config = runs[0].config
         if config.threads_per_process is not None:
             torch.set_num_threads(config.threads_per_process)
@@ -89,123 +89,135 @@ class Runner:
             UserError: `--layers` names a layer that the model does not have, `--project` is wider
                 than its vectors, or the disk is too small.
         """
-        reader = self._reader(job.model)
+        run = self._runs[job.model]
+        reader = self._only_reader(run)
         try:
-            return self._made(reader, job, stored_inputs)
+            return self._made(run, reader, job, stored_inputs)
         except Exception as error:
-            left_out = reader.run.left_out(job, error)
+            left_out = run.left_out(job, error)
             if left_out is None or left_out is error:
                 raise
             # A plug-in may have written to them.
             reader.forget_features()
             raise left_out from error
 
-    def _made(self, reader: LoadedModel, job: Job, stored_inputs: StoredInputs) -> JobOutput:
+    def _made(
+        self, run: ModelRun, reader: CorpusReader, job: Job, stored_inputs: StoredInputs
+    ) -> JobOutput:
         scores = stored_inputs.scores.get(job.of)
-        reader.need({*self._layers(reader), *job.extent, *(scores.layers if scores else ())})
-        context, clock = self._context(reader, job, stored_inputs), time.perf_counter()
+        reader.need({*_layers(run), *job.extent, *(scores.layers if scores else ())})
+        context, clock = self._context(run, reader, job, stored_inputs), time.perf_counter()
         measured = _measure_in_groups(job, context)
         seconds = {"measure": time.perf_counter() - clock}
-        record = record_of(reader, job, context, measured, seconds, scores)
+        record = record_of(run, reader, job, context, measured, seconds, scores)
         if measurements.origin(job.measurement) is not None:
             # A plug-in's record that cannot be shown fails before it is written.
             require_drawable(job.definition, scores.with_evidence(record) if scores else record)
         classes = context.examples.classes if isinstance(context, TaskContext) else ()
         return JobOutput(record, measured.arrays, measured.parameters, classes)
 
-    def _reader(self, name: str) -> LoadedModel:
-        """The reader of a model; the other models are released."""
-        for other, reader in self._readers.items():
-            if other != name:
+    def _only_reader(self, run: ModelRun) -> CorpusReader:
+        """The reader of a run; the models of the others are released."""
+        for name, reader in self._readers.items():
+            if name != run.name:
                 reader.release()
-        return self._readers.setdefault(name, LoadedModel(self._runs[name]))
+        return self._reader(run)
 
-    def _layers(self, reader: LoadedModel) -> tuple[int, ...]:
-        """The layers that are asked for, after checking that the model serves the settings."""
-        run, info = reader.run, reader.info
-        if info.n_layers != run.n_layers:
-            raise UserError(
-                f"--model {run.name}: config.json names {run.n_layers} layers, and the model has "
-                f"{info.n_layers}; correct it."
-            )
-        if (run.config.project or 0) > info.hidden_size:
-            raise UserError(
-                f"--project {run.config.project}: the vectors of {run.name} have "
-                f"only {info.hidden_size} dimensions; give at most that."
-            )
-        return layers_of(run.config, info.n_layers, run.name)
+    def _reader(self, run: ModelRun) -> CorpusReader:
+        return self._readers.setdefault(run.name, CorpusReader.of(run))
 
     def close(self) -> None:
         """Let go of models and stores."""
         for reader in self._readers.values():
-            reader.run.model.release()
+            reader.model.release()
         self._readers.clear()
 
-    # What measurements are given.
+    # Contexts of measurements.
 
-    def _context(self, reader: LoadedModel, job: Job, stored_inputs: StoredInputs) -> ModelContext:
+    def _context(
+        self, run: ModelRun, reader: CorpusReader, job: Job, stored_inputs: StoredInputs
+    ) -> ModelContext:
         if job.task:
-            return self._task_context(reader, job, stored_inputs)
-        about, run = _of_model(reader, job), reader.run
+            return _task_context(run, reader, job, stored_inputs)
+        attributes = _of_model(reader, job)
         if job.definition.of == "pair" and run.base is not None:
-            base = self._readers.setdefault(run.base.name, LoadedModel(run.base))
-            return PairContext(**about, base=_base_context(base, job))
+            base = _base_context(run.base, self._reader(run.base), job)
+            return PairContext(**attributes, base=base)
         tasks = [
-            self._task_context(
-                reader, replace(score_job, extent=dict.fromkeys(scores.layers, 1)), stored_inputs
+            _task_context(
+                run,
+                reader,
+                replace(score_job, extent=dict.fromkeys(scores.layers, 1)),
+                stored_inputs,
             )
             for score_job in run.jobs(SCORES)
             if (scores := stored_inputs.scores.get(score_job.of))
         ]
-        return ModelContext(**about, tasks=tuple(tasks))
+        return ModelContext(**attributes, tasks=tuple(tasks))
 
-    def _task_context(
-        self, reader: LoadedModel, job: Job, stored_inputs: StoredInputs
-    ) -> TaskContext:
-        config, task = reader.run.config, reader.run.task(job.task)
-        assert task is not None
-        data = reader.data(task)
-        probing = Probing(
-            data,
-            PROBES[job.family],
-            reader.memory,
-            stored_inputs.scores.get(job.of),
-            stored_inputs.predictions.get(job.of),
-            config.cache_dir,
-            stored_inputs.trained,
+
+def _layers(run: ModelRun) -> tuple[int, ...]:
+    """The layers that are asked for, after checking that the model serves the settings."""
+    info = run.model.description.info
+    if info.n_layers != run.n_layers:
+        raise UserError(
+            f"--model {run.name}: config.json names {run.n_layers} layers, and the model has "
+            f"{info.n_layers}; correct it."
         )
-        corpora = [run.corpus for run in reader.run.elsewhere if stored_inputs.trained]
-        elsewhere = {corpus.source.name: corpus.value for corpus in corpora}
-        return TaskContext(**_of_model(reader, job), probing=probing, elsewhere=elsewhere)
+    if (run.config.project or 0) > info.hidden_size:
+        raise UserError(
+            f"--project {run.config.project}: the vectors of {run.name} have "
+            f"only {info.hidden_size} dimensions; give at most that."
+        )
+    return layers_of(run.config, info.n_layers, run.name)
 
 
-def _of_model(reader: LoadedModel, job: Job) -> dict[str, Any]:
+def _task_context(
+    run: ModelRun, reader: CorpusReader, job: Job, stored_inputs: StoredInputs
+) -> TaskContext:
+    task = run.task(job.task)
+    assert task is not None
+    probing = Probing(
+        reader.data(task),
+        PROBES[job.family],
+        reader.memory,
+        stored_inputs.scores.get(job.of),
+        stored_inputs.predictions.get(job.of),
+        run.config.cache_dir,
+        stored_inputs.trained,
+    )
+    corpora = [other.corpus for other in run.elsewhere if stored_inputs.trained]
+    elsewhere = {corpus.source.name: corpus.value for corpus in corpora}
+    return TaskContext(**_of_model(reader, job), probing=probing, elsewhere=elsewhere)
+
+
+def _of_model(reader: CorpusReader, job: Job) -> dict[str, Any]:
     """The attributes that all contexts have."""
     key = reader.reading_key(job)
     return {
-        "corpus": reader.run.corpus.value,
-        "model": reader.info,
+        "corpus": reader.corpus.value,
+        "model": reader.description.info,
         "extent": job.extent,
         "view": reader.view(key),
         "stored": reader.stored(key),
         "read": reader.read,
         "read_changed": reader.read_changed,
-        "sites": lambda: sites_of(reader.run.model.encoder.model),
-        "device": reader.device,
-        "options": options_of(reader.run.config, job.measurement),
+        "sites": lambda: sites_of(reader.model.encoder.model),
+        "device": reader.description.device,
+        "options": options_of(reader.config, job.measurement),
         "title": job.title,
         "tokenizer": reader.words,
     }
 
 
-def _base_context(base: LoadedModel, job: Job) -> ModelContext:
+def _base_context(base: ModelRun, reader: CorpusReader, job: Job) -> ModelContext:
     """The context of a base: the layers of its own that are asked for, and those of the extent."""
-    n_layers = base.info.n_layers
-    layers_of_run = layers_of(base.run.config, n_layers, base.run.name)
+    n_layers = reader.description.info.n_layers
+    layers_of_run = layers_of(base.config, n_layers, base.name)
     layers = sorted({*layers_of_run, *(layer for layer in job.extent if layer <= n_layers)})
-    base.need(layers)
-    context = ModelContext(**_of_model(base, replace(job, extent=dict.fromkeys(layers, 1))))
-    base.release()  # its vectors are enough
+    reader.need(layers)
+    context = ModelContext(**_of_model(reader, replace(job, extent=dict.fromkeys(layers, 1))))
+    reader.release()  # its vectors are enough
     return context
 
 

@@ -1,4 +1,4 @@
-"""A model with what it has read of a corpus: its device, and the data and vectors of tasks."""
+"""A model that reads a corpus: views, stores of vectors, and the data of tasks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
-from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.compute.memory import default_budget, explain_out_of_memory
 from probes.data.chats import has_further_keys
@@ -40,10 +38,9 @@ from probes.extraction.reading.shards import Shard
 from probes.extraction.reading.store import Store, require_room
 from probes.extraction.reading.text_vectors import piece_at
 from probes.extraction.reading.vectors import StoredVectors
-from probes.extraction.reading.views import View, ViewName, plain_text, plain_view
+from probes.extraction.reading.views import View, plain_text, plain_view
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import plug_ins_of, source_of
-from probes.records.header import ModelRecord
 from probes.run.announcements import announce_token, announce_vectors
 from probes.run.settings import options_of
 from probes.run.task_choice import LeftOutError, Omission
@@ -53,6 +50,8 @@ from probes.tasks.validation import TaskError
 from probes.training.dataset import ProbingData
 
 if TYPE_CHECKING:
+    from probes.run.config import RunConfig
+    from probes.run.inputs import Description, LazyCorpus, LazyModel
     from probes.run.jobs import Job
     from probes.run.model_run import ModelRun
 
@@ -62,17 +61,25 @@ measurement whose collector keeps something of it, or word vectors if that is em
 
 
 @dataclass
-class LoadedModel:
-    """A model with what its jobs need of it and of the corpus, each made when it is first needed.
+class CorpusReader:
+    """A model and a corpus, with what jobs need of them, each made when it is first needed.
 
     Examples, stored vectors and features of a task stay for later jobs.
 
     Attributes:
+        name: name of the model.
+        tasks: the run's tasks, whose texts are read.
+        several: whether the model is one of several, so that messages name it.
         layers: those that are read, as far as they have been needed.
         speed: words per second, where this process alone has read the whole corpus as it is.
     """
 
-    run: ModelRun
+    config: RunConfig
+    model: LazyModel
+    corpus: LazyCorpus
+    name: str
+    tasks: Sequence[Task]
+    several: bool
     _data: dict[str, ProbingData] = field(default_factory=dict)
     _views: dict[ReadingKey, View] = field(default_factory=dict)
     _stores: dict[ReadingKey, Store] = field(default_factory=dict)
@@ -81,70 +88,36 @@ class LoadedModel:
     speed: float | None = None
     _shown: set[Position] = field(default_factory=set)
 
-    # What remains known of a model when its weights have been released.
+    @classmethod
+    def of(cls, run: ModelRun) -> CorpusReader:
+        """The reader of a run."""
+        return cls(run.config, run.model, run.corpus, run.name, run.tasks, run.several)
 
-    @cached_property
-    def info(self) -> ModelRecord:
-        """Its description."""
-        return self.run.model.encoder.info
+    @property
+    def description(self) -> Description:
+        """Facts of the model, also when its weights have been released."""
+        return self.model.description
 
-    @cached_property
-    def device(self) -> torch.device:
-        """Device of the forward pass."""
-        return self.run.model.encoder.device
+    @property
+    def words(self) -> WordTokenizer | None:
+        """The tokenizer; None for given vectors."""
+        return self.description.words
 
     @cached_property
     def memory(self) -> int:
         """Bytes that training may take. Features that are held later do not make it smaller."""
-        config = self.run.config
-        return config.memory or default_budget(self.device) // config.workers
-
-    @cached_property
-    def notes(self) -> dict[str, str]:
-        """Notes on the model for records, beside its description."""
-        return self.run.model.encoder.notes
-
-    @cached_property
-    def hidden_view(self) -> ViewName:
-        """The view of examples that hide a word: masked if the model has a mask token."""
-        return "cut" if self.run.model.encoder.words.mask_id is None else "masked"
-
-    @cached_property
-    def words(self) -> WordTokenizer | None:
-        """The tokenizer; None for vectors that were given."""
-        encoder = self.run.model.encoder
-        return encoder.words if encoder.reads_text else None
-
-    @cached_property
-    def content(self) -> str:
-        """Digest of vectors that were given; empty for a model that reads."""
-        return self.run.model.encoder.content
-
-    @cached_property
-    def unserved_sites(self) -> dict[Sublayer, str]:
-        """The sites asked for that the model lacks, each with the reason."""
-        reasons: dict[Sublayer, str] = {}
-        for site in self.run.config.task_sites:
-            if site is not None:
-                try:
-                    self.run.model.encoder.require(site)
-                except UserError as error:
-                    reasons[site] = str(error)
-        return reasons
+        return self.config.memory or default_budget(self.description.device) // self.config.workers
 
     @property
     def sites(self) -> list[Sublayer | None]:
         """Sites where word vectors are read: layers, and other sites that the model has."""
-        requested = dict.fromkeys((None, *self.run.config.task_sites))
-        return [site for site in requested if site is None or site not in self.unserved_sites]
+        requested = dict.fromkeys((None, *self.config.task_sites))
+        return [site for site in requested if site not in self.description.unserved_sites]
 
     def release(self) -> None:
         """Free the memory of the model, and of features; what was collected and encoded stays."""
-        if self.run.model.is_loaded:
-            _ = self.info, self.device, self.notes, self.hidden_view
-            _ = self.words, self.content, self.unserved_sites
         self.forget_features()
-        self.run.model.release()
+        self.model.release()
 
     def forget_features(self) -> None:
         """Free the memory of features; they are made again when they are needed."""
@@ -163,8 +136,8 @@ class LoadedModel:
         return self._data[task.name]
 
     def _data_of(self, task: Task) -> ProbingData:
-        config, name = self.run.config, self.run.name
-        if task.site and (reason := self.unserved_sites.get(task.site)):
+        config, name = self.config, self.name
+        if task.site and (reason := self.description.unserved_sites.get(task.site)):
             raise LeftOutError(Omission.UNSERVED, name, f"probes of {task.site}", reason)
         try:
             examples = self._examples(task)
@@ -175,7 +148,7 @@ class LoadedModel:
             raise LeftOutError(Omission.SKIPPED, task.name, str(error)) from error
         except TaskError as error:
             raise LeftOutError(Omission.FAILED, name, task.name, str(error)) from error
-        self.run.corpus.announce(examples)
+        self.corpus.announce(examples)
         if task.position:
             self._announce_token(task.position, examples)
         key = self.key_of_examples(examples)
@@ -185,9 +158,13 @@ class LoadedModel:
             examples,
             self.view(key),
             vectors.of(task.position or task.site),
-            self.device,
+            self.description.device,
             project=config.project,
         )
+
+    def _all_examples(self, task: Task) -> Examples:
+        """The examples of a task, in the view that this model can read."""
+        return self.corpus.examples(task, self.description.hidden_view)
 
     def _examples(self, task: Task) -> Examples:
         """The examples of a task that this model can read.
@@ -195,7 +172,7 @@ class LoadedModel:
         Raises:
             NotServedError, TaskError: there are none.
         """
-        examples = self.run.corpus.examples(task, self.hidden_view)
+        examples = self._all_examples(task)
         if self.words is not None:
             examples = marked_by_pieces(examples, self.words)
         elif examples.view != "plain":
@@ -203,17 +180,17 @@ class LoadedModel:
                 "it hides or changes words, but given vectors belong to whole sentences"
             )
         position = task.position
-        if position and position.kind == "first" and self.info.causal:
+        if position and position.kind == "first" and self.description.info.causal:
             raise NotServedError(
-                f"Task {task.name!r}: {self.info.name} reads from left to right, so that its "
+                f"Task {task.name!r}: {self.name} reads from left to right, so that its "
                 "first token knows nothing of the text; leave first out of --positions."
             )
-        if position and self.run.config.text and not self.run.config.special_tokens:
+        if position and self.config.text and not self.config.special_tokens:
             self._require_plain(examples)
         if position and position.name not in ("mean", "max", "first", "last"):
             rule = partial(self._having, task.rule, position)
-            corpus = self.run.corpus.value
-            return collect_examples(replace(task, rule=rule), corpus, self.hidden_view)
+            corpus = self.corpus.value
+            return collect_examples(replace(task, rule=rule), corpus, self.description.hidden_view)
         return examples
 
     def _require_plain(self, examples: Examples) -> None:
@@ -225,7 +202,7 @@ class LoadedModel:
         if self.words is not None and self.words.chats.special:
             for split, part in examples.splits.items():
                 for text, number in zip(part.texts, part.sentence, strict=True):
-                    text_of = f"--text {self.run.config.text}: text {number + 1} of {split}"
+                    text_of = f"--text {self.config.text}: text {number + 1} of {split}"
                     self.words.chats.require_plain(text.words[0], text_of)
 
     def _having(
@@ -264,8 +241,9 @@ class LoadedModel:
         Raises:
             NotServedError, TaskError: the corpus does not serve its task after all.
         """
-        if task := self.run.task(job.task):
-            return self.key_of_examples(self.run.corpus.examples(task, self.hidden_view))
+        for task in self.tasks:
+            if task.name == job.task:
+                return self.key_of_examples(self._all_examples(task))
         return self.key_of_corpus(job.measurement)
 
     def key_of_examples(self, examples: Examples) -> ReadingKey:
@@ -275,12 +253,12 @@ class LoadedModel:
         task shows for all sites, under its plain name.
         """
         if examples.task.position:
-            return next(task.name for task in self.run.tasks if task.position), ""
+            return next(task.name for task in self.tasks if task.position), ""
         return "" if examples.view == "plain" else plain_name(examples.task.name), ""
 
     def _positions(self, name: str) -> list[Position]:
         """Positions in texts of the run's tasks; none if the task called `name` reads words."""
-        position_by_task = {task.name: task.position for task in self.run.tasks if task.position}
+        position_by_task = {task.name: task.position for task in self.tasks if task.position}
         return list(dict.fromkeys(position_by_task.values())) if name in position_by_task else []
 
     def key_of_corpus(self, measurement: str) -> ReadingKey:
@@ -290,12 +268,12 @@ class LoadedModel:
     def view(self, key: ReadingKey) -> View:
         """The texts that are read for a task or a measurement."""
         if key not in self._views:
-            (task, measurement), corpus = key, self.run.corpus
+            (task, measurement), corpus = key, self.corpus
             if task:
-                task_of_view = next(x for x in self.run.tasks if plain_name(x.name) == task)
-                view = corpus.examples(task_of_view, self.hidden_view).view_of(corpus.value)
+                task_of_view = next(x for x in self.tasks if plain_name(x.name) == task)
+                view = self._all_examples(task_of_view).view_of(corpus.value)
             elif measurement:
-                options = options_of(self.run.config, measurement)
+                options = options_of(self.config, measurement)
                 own_view = get_measurement(measurement).reads(corpus.value, options)
                 view = own_view or plain_view(corpus.value)
             else:
@@ -317,30 +295,30 @@ class LoadedModel:
 
     def store_request(self, key: ReadingKey) -> StoreRequest:
         """Reading of a place, with the layers that are needed so far."""
-        measurement, run, view = key[1], self.run, self.view(key)
-        cache, name = run.config.cache_dir, run.corpus.source.name
+        measurement, view, dtype = key[1], self.view(key), self.model.dtype
+        cache, name = self.config.cache_dir, self.corpus.source.name
         if measurement:
             collector = self._collector(measurement)
             assert collector is not None
             source = source_of(plug_ins_of(measurement=measurement))
-            return StoreRequest(cache, self.info, run.model.dtype, view, collector, name, source)
-        about = self.info, run.model.dtype, view, self.layers
+            return StoreRequest(cache, self.description.info, dtype, view, collector, name, source)
+        about = self.description.info, dtype, view, self.layers
         if positions := self._positions(key[0]):
             return text_vectors(cache, *about, positions, name, self._written(view))
-        request = word_vectors(cache, *about, run.config.pooling, name, self.sites)
+        request = word_vectors(cache, *about, self.config.pooling, name, self.sites)
         # Nothing is known of the range of given vectors, and their place in the files may change.
-        return as_given(request, self.content) if self.content else request
+        return as_given(request, self.description.content) if self.description.content else request
 
     def _written(self, view: View) -> str:
         """Digest of what the chat template writes, where other digests do not tell."""
         chats = [text.words[0] for text in view.texts if text.chat]
-        if self.words is None or not (self.run.model.chats or any(map(has_further_keys, chats))):
+        if self.words is None or not (self.model.chats or any(map(has_further_keys, chats))):
             return ""
         rendered = list(map(self.words.chats.render, chats))
         if unwritten := Counter(key for chat in rendered for key in chat.unwritten):
             counts = ", ".join(f"{key} ({n:,})" for key, n in sorted(unwritten.items()))
-            self.notes["not written by the chat template"] = counts
-            progress.warn(f"{self.info.name}: the chat template does not write {counts}")
+            self.description.notes["not written by the chat template"] = counts
+            progress.warn(f"{self.name}: the chat template does not write {counts}")
         return hashlib.sha256(repr([chat.text for chat in rendered]).encode()).hexdigest()
 
     def stored(self, key: ReadingKey) -> Store:
@@ -351,7 +329,7 @@ class LoadedModel:
 
     def _stored(self, key: ReadingKey) -> Store:
         request, clock = self.store_request(key), time.perf_counter()
-        alone = self.run.config.workers == 1 and request.stored() is None
+        alone = self.config.workers == 1 and request.stored() is None
         store: Store
         if request.missing():
             require_room(request.cache, request.bytes_missing())
@@ -366,29 +344,25 @@ class LoadedModel:
             seconds = time.perf_counter() - clock
             if key == ("", "") and alone:
                 self.speed = store.manifest["rows"] / seconds
-            name = self.run.name * self.run.several
-            n_layers, untokenized = len(self.layers), bool(self.content)
+            name = self.name * self.several
+            n_layers, untokenized = len(self.layers), bool(self.description.content)
             announce_vectors(name, request.view, store, n_layers, seconds, untokenized=untokenized)
         return store
 
     @contextmanager
     def _explained(self, collector: Collector) -> Iterator[tuple[Encoder, int | None]]:
         """The encoder and tokens of a batch; errors are explained if memory runs out."""
-        model, config = self.run.model, self.run.config
-        encoder = (
-            model.language_model
-            if collector.reads_logits or collector.applies_head
-            else model.encoder
-        )
+        reads_head = collector.reads_logits or collector.applies_head
+        encoder = self.model.language_model if reads_head else self.model.encoder
         remedy = "use --dtype bfloat16, another --device, or free some memory."
         with explain_out_of_memory(f"encoding {encoder.info.name}", remedy):
-            yield encoder, config.batch_tokens
+            yield encoder, self.config.batch_tokens
 
     def _collector(self, measurement: str) -> Collector | None:
         """Collector of a measurement of the corpus; None for word vectors."""
         name = measurement, self.layers
         if name not in self._collectors:
-            options, corpus = options_of(self.run.config, measurement), self.run.corpus.value
+            options, corpus = options_of(self.config, measurement), self.corpus.value
             collector = get_measurement(measurement).collector(corpus, self.layers, options)
             self._collectors[name] = collector
         return self._collectors[name]
