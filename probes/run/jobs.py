@@ -9,10 +9,7 @@ from typing import Any
 
 from probes.common.errors import UserError
 from probes.common.locks import SUFFIX
-from probes.measurements.measurement import (
-    Measurement,
-    get_measurement,
-)
+from probes.measurements.measurement import Measurement, get_measurement
 from probes.measurements.trained_probes import Trained
 from probes.records.record import FitsPerLayer
 from probes.records.record_files import Arrays
@@ -32,6 +29,10 @@ class Job:
         key: digest of everything that the record depends on, but for its layers.
         path: the record's file.
         extent: how often to measure which layers: what is asked for, with what is stored.
+        scores: stored scores that it stands on, by task and probe family; filled in, as the next
+            two, when the job is claimed.
+        predictions: the arrays of these scores.
+        trained: probes of the same task that other corpora have trained, by corpus.
     """
 
     model: str
@@ -43,6 +44,9 @@ class Job:
     path: Path
     options: Mapping[str, Any] = field(compare=False)
     extent: FitsPerLayer = field(default_factory=dict, compare=False)
+    scores: Mapping[tuple[str, str], Result] = field(default_factory=dict, compare=False)
+    predictions: Mapping[tuple[str, str], Arrays] = field(default_factory=dict, compare=False)
+    trained: Mapping[str, Trained] = field(default_factory=dict, compare=False)
 
     @property
     def definition(self) -> Measurement:
@@ -64,21 +68,6 @@ class Job:
     def lock(self) -> Path:
         """The file whose lock is held by the process that makes the record."""
         return self.path.with_suffix(SUFFIX)
-
-
-@dataclass(frozen=True)
-class StoredInputs:
-    """Stored records that a job stands on; whoever asks a runner for the job reads them.
-
-    Attributes:
-        scores: by task and probe family.
-        predictions: their arrays.
-        trained: probes of the same task that other corpora have trained, by corpus.
-    """
-
-    scores: Mapping[tuple[str, str], Result] = field(default_factory=dict)
-    predictions: Mapping[tuple[str, str], Arrays] = field(default_factory=dict)
-    trained: Mapping[str, Trained] = field(default_factory=dict)
 
 
 def layers_of(config: RunConfig, n_layers: int, model: str) -> tuple[int, ...]:

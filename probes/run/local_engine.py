@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from probes.common.locks import BusyError, locked
 from probes.run.announcements import announce_record
-from probes.run.jobs import Job, StoredInputs
+from probes.run.jobs import Job
 from probes.run.model_run import ModelRun
 from probes.run.workers import WorkerPool
 
@@ -35,18 +35,19 @@ class Engine(Protocol):
 
 
 @contextmanager
-def claimed(run: ModelRun, job: Job) -> Iterator[tuple[Job, StoredInputs] | None]:
+def claimed(run: ModelRun, job: Job) -> Iterator[Job | None]:
     """Hold the lock of a job inside the block.
 
     Returns:
-        what remains of it with the records that it stands on; None if it has just been made.
+        the job with what remains of it and its inputs; None if it has just been made.
 
     Raises:
         BusyError: another process is making it.
     """
     with locked(job.lock, wait=False):
-        mine = run.what_remains(job)
-        yield None if mine is None else (mine, run.stored_inputs(mine))
+        # Another process may have made it, or the scores behind it, since the job was planned.
+        remaining = run.what_remains(job)
+        yield None if remaining is None else run.with_inputs(remaining)
 
 
 def publish(run: ModelRun, job: Job, output: JobOutput) -> None:
@@ -69,9 +70,9 @@ class LocalEngine:
         for job in jobs:
             run = self._runs[job.model]
             try:
-                with claimed(run, job) as mine:
-                    if mine is not None:
-                        publish(run, mine[0], self._begun().make(*mine))
+                with claimed(run, job) as remaining:
+                    if remaining is not None:
+                        publish(run, remaining, self._begun().make(remaining))
             except BusyError:
                 yield job, True
                 continue

@@ -32,7 +32,7 @@ from probes.records.record_files import Index, is_complete
 from probes.records.result import SCORES, Result
 from probes.run.config import RunConfig
 from probes.run.inputs import LazyCorpus, LazyModel
-from probes.run.jobs import Job, StoredInputs, layers_of
+from probes.run.jobs import Job, layers_of
 from probes.run.settings import options_of
 from probes.run.task_choice import LeftOutError, Omission, Omissions
 from probes.tasks.task import Task
@@ -350,17 +350,18 @@ class ModelRun:
             return []
         return [score_job for score_job in self.jobs(SCORES) if score_job.of == job.of]
 
-    def stored_inputs(self, job: Job) -> StoredInputs:
-        """The stored records that a job stands on.
+    def with_inputs(self, job: Job) -> Job:
+        """A job with the stored records that it stands on.
 
         Raises:
             UserError: they cannot be read.
         """
         score_jobs = [x for x in self._jobs_behind(job) if x.of in self.results]
-        return StoredInputs(
-            {x.of: self.results[x.of] for x in score_jobs},
-            {x.of: read_predictions(x.path) for x in score_jobs},
-            self._trained_elsewhere(job) if job.measurement == TRANSFER else {},
+        return replace(
+            job,
+            scores={x.of: self.results[x.of] for x in score_jobs},
+            predictions={x.of: read_predictions(x.path) for x in score_jobs},
+            trained=self._trained_elsewhere(job) if job.measurement == TRANSFER else {},
         )
 
     def _elsewhere(self, task: str, family: str) -> dict[str, tuple[ModelRun, Job]]:

@@ -24,7 +24,7 @@ from probes.common.origin import described
 from probes.common.process import infrequent_garbage_collection
 from probes.common.terminal import progress
 from probes.run.cluster import alive, caches, connect
-from probes.run.jobs import Job, StoredInputs
+from probes.run.jobs import Job
 from probes.run.local_engine import claimed, publish
 from probes.run.model_run import ModelRun
 from probes.run.task_choice import LeftOutError
@@ -74,7 +74,7 @@ class RayWorker:
 
         return Runner(list(self._runs.values()))
 
-    def make(self, job: Job, stored_inputs: StoredInputs) -> Any:
+    def make(self, job: Job) -> Any:
         """Make the record of a job; an exception that the driver can read is returned, too."""
         worker = f"{self._node} {os.getpid()}"
 
@@ -84,7 +84,7 @@ class RayWorker:
         with progress.forwarded(say), infrequent_garbage_collection():
             try:
                 self._runs[job.model].require_same(job)
-                return self._runner.make(job, stored_inputs)
+                return self._runner.make(job)
             except Exception as error:  # noqa: BLE001 - raised where the run is
                 return portable(error)
 
@@ -230,7 +230,7 @@ class RayEngine:
             job = self._next(queue, actor)
             run = self._runs[job.model]
             try:
-                mine = claim.enter_context(claimed(run, job))
+                remaining = claim.enter_context(claimed(run, job))
             except BusyError:
                 yield job, True
             except Exception as error:
@@ -239,13 +239,13 @@ class RayEngine:
                 run.omissions.add(left_out)
                 yield job, False
             else:
-                if mine is None:
+                if remaining is None:
                     claim.close()
                     yield job, False
                     continue
                 self._idle.popleft()
-                self._claims[mine[0]], self._model[actor] = claim, job.model
-                self._making[actor.make.remote(*mine)] = actor, mine[0]
+                self._claims[remaining], self._model[actor] = claim, job.model
+                self._making[actor.make.remote(remaining)] = actor, remaining
 
     def _next(self, queue: deque[Job], actor: Any) -> Job:
         """The next job for an actor: one of the model that it has, or of one that nobody has."""

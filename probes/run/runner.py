@@ -28,7 +28,7 @@ from probes.records.record_files import Arrays, write_record
 from probes.records.result import SCORES
 from probes.run.corpus_reader import CorpusReader
 from probes.run.job_record import record_of
-from probes.run.jobs import Job, StoredInputs, layers_of
+from probes.run.jobs import Job, layers_of
 from probes.run.model_run import ModelRun
 from probes.run.settings import options_of
 
@@ -78,11 +78,8 @@ class Runner:
         if config.device != MAP:
             pick_device(config.device)
 
-    def make(self, job: Job, stored_inputs: StoredInputs) -> JobOutput:
-        """Make the record of a job.
-
-        Args:
-            stored_inputs: the records that it stands on.
+    def make(self, job: Job) -> JobOutput:
+        """Make the record of a job that has its inputs.
 
         Raises:
             LeftOutError: it cannot be made, which stops no other job.
@@ -92,7 +89,7 @@ class Runner:
         run = self._runs[job.model]
         reader = self._only_reader(run)
         try:
-            return self._made(run, reader, job, stored_inputs)
+            return self._made(run, reader, job)
         except Exception as error:
             left_out = run.left_out(job, error)
             if left_out is None or left_out is error:
@@ -101,12 +98,10 @@ class Runner:
             reader.forget_features()
             raise left_out from error
 
-    def _made(
-        self, run: ModelRun, reader: CorpusReader, job: Job, stored_inputs: StoredInputs
-    ) -> JobOutput:
-        scores = stored_inputs.scores.get(job.of)
+    def _made(self, run: ModelRun, reader: CorpusReader, job: Job) -> JobOutput:
+        scores = job.scores.get(job.of)
         reader.need({*_layers(run), *job.extent, *(scores.layers if scores else ())})
-        context, clock = self._context(run, reader, job, stored_inputs), time.perf_counter()
+        context, clock = self._context(run, reader, job), time.perf_counter()
         measured = _measure_in_groups(job, context)
         seconds = {"measure": time.perf_counter() - clock}
         record = record_of(run, reader, job, context, measured, seconds, scores)
@@ -134,11 +129,9 @@ class Runner:
 
     # Contexts of measurements.
 
-    def _context(
-        self, run: ModelRun, reader: CorpusReader, job: Job, stored_inputs: StoredInputs
-    ) -> ModelContext:
+    def _context(self, run: ModelRun, reader: CorpusReader, job: Job) -> ModelContext:
         if job.task:
-            return _task_context(run, reader, job, stored_inputs)
+            return _task_context(run, reader, job)
         attributes = _of_model(reader, job)
         if job.definition.of == "pair" and run.base is not None:
             base = _base_context(run.base, self._reader(run.base), job)
@@ -147,11 +140,15 @@ class Runner:
             _task_context(
                 run,
                 reader,
-                replace(score_job, extent=dict.fromkeys(scores.layers, 1)),
-                stored_inputs,
+                replace(
+                    score_job,
+                    extent=dict.fromkeys(scores.layers, 1),
+                    scores=job.scores,
+                    predictions=job.predictions,
+                ),
             )
             for score_job in run.jobs(SCORES)
-            if (scores := stored_inputs.scores.get(score_job.of))
+            if (scores := job.scores.get(score_job.of))
         ]
         return ModelContext(**attributes, tasks=tuple(tasks))
 
@@ -172,21 +169,19 @@ def _layers(run: ModelRun) -> tuple[int, ...]:
     return layers_of(run.config, info.n_layers, run.name)
 
 
-def _task_context(
-    run: ModelRun, reader: CorpusReader, job: Job, stored_inputs: StoredInputs
-) -> TaskContext:
+def _task_context(run: ModelRun, reader: CorpusReader, job: Job) -> TaskContext:
     task = run.task(job.task)
     assert task is not None
     probing = Probing(
         reader.data(task),
         PROBES[job.family],
         reader.memory,
-        stored_inputs.scores.get(job.of),
-        stored_inputs.predictions.get(job.of),
+        job.scores.get(job.of),
+        job.predictions.get(job.of),
         run.config.cache_dir,
-        stored_inputs.trained,
+        job.trained,
     )
-    corpora = [other.corpus for other in run.elsewhere if stored_inputs.trained]
+    corpora = [other.corpus for other in run.elsewhere if job.trained]
     elsewhere = {corpus.source.name: corpus.value for corpus in corpora}
     return TaskContext(**_of_model(reader, job), probing=probing, elsewhere=elsewhere)
 
