@@ -194,11 +194,7 @@ class CorpusReader:
         return examples
 
     def _require_plain(self, examples: Examples) -> None:
-        """Check that texts were not made with the model's chat template.
-
-        Raises:
-            UserError: one was.
-        """
+        """Check that texts were not made with the model's chat template."""
         if self.words is not None and self.words.chats.special:
             for split, part in examples.splits.items():
                 for text, number in zip(part.texts, part.sentence, strict=True):
@@ -232,15 +228,12 @@ class CorpusReader:
         """Read these layers too from now on; what was made with fewer is made again."""
         if not set(layers) <= set(self.layers):
             self.layers = tuple(sorted({*self.layers, *layers}))
+            # They were made for fewer layers; views do not depend on layers, and stay.
             self._data.clear()
             self._stores.clear()
 
     def reading_key(self, job: Job) -> ReadingKey:
-        """Text and collector that a job needs.
-
-        Raises:
-            NotServedError, TaskError: the corpus does not serve its task after all.
-        """
+        """Text and collector that a job needs."""
         for task in self.tasks:
             if task.name == job.task:
                 return self.key_of_examples(self._all_examples(task))

@@ -53,6 +53,7 @@ def record_of(
         key=job.key,
         inputs=job.inputs,
         extent=context.extent,
+        # Evidence is shown with exactly these scores: if they are measured again, it is too.
         behind=scores.headline if scores else {},
         model=context.model,
         base=context.base.model if isinstance(context, PairContext) else None,

@@ -103,6 +103,7 @@ class ModelRun:
     @property
     def n_layers(self) -> int:
         """The model's number of blocks; it is loaded only if nothing else says it."""
+        # Vectors in files have no config.json; records spare reading them all.
         for record in (*self.results.values(), *self.others.values()):
             return record.model.n_layers
         return self.model.n_layers
@@ -159,6 +160,7 @@ class ModelRun:
                         measurement,
                         task.name,
                         family,
+                        # Scores stay valid if annotation changes that the task does not read.
                         corpus=self.corpus.source.digest_for(task.needs),
                         task=task.name,
                         task_version=task.version,
@@ -195,6 +197,7 @@ class ModelRun:
         settings = options_of(self.config, measurement).model_dump(mode="json")
         if measurement == TRANSFER:
             elsewhere = self._elsewhere(task_name, family).items()
+            # A probe trained anew elsewhere is another probe, and needs another record.
             settings["trained"] = {corpus: job.key for corpus, (_, job) in elsewhere}
         key = self.key_of(measurement, digest, settings)
         path = self.folder / record_name(task_name, family, measurement, key)
@@ -243,9 +246,6 @@ class ModelRun:
         """Layers that have to be measured, with repetitions and stored layers; empty for none.
 
         A record that is whole is kept. Evidence is looked for only where there are scores.
-
-        Raises:
-            UserError: a record cannot be read, or a layer is not one of the model's.
         """
         for score_job in self._jobs_behind(job):
             if (record := self.stored(score_job)) is not None:
@@ -297,6 +297,7 @@ class ModelRun:
         layers = layers_of(self.config, n_layers, self.name)
         task = self.task(job.task)
         if task and task.site:
+            # No block writes the embedding output.
             layers = tuple(filter(None, layers))
         if task and (reason := why_unfit(job.family, task.kind)):
             self.omissions.not_made(f"{task.name} · {job.family}", reason)
@@ -351,11 +352,7 @@ class ModelRun:
         return [score_job for score_job in self.jobs(SCORES) if score_job.of == job.of]
 
     def with_inputs(self, job: Job) -> Job:
-        """A job with the stored records that it stands on.
-
-        Raises:
-            UserError: they cannot be read.
-        """
+        """A job with the stored records that it stands on."""
         score_jobs = [x for x in self._jobs_behind(job) if x.of in self.results]
         return replace(
             job,
@@ -374,11 +371,7 @@ class ModelRun:
         }
 
     def _trained_elsewhere(self, job: Job) -> dict[str, Trained]:
-        """The probes that the other corpora have trained for the task of a job, by corpus.
-
-        Raises:
-            UserError: their scores cannot be read, or their parameters have been pruned.
-        """
+        """The probes that the other corpora have trained for the task of a job, by corpus."""
         trained, cache = {}, self.config.cache_dir
         for name, (run, peer) in self._elsewhere(*job.of).items():
             if (record := run.stored(peer)) is None:

@@ -54,11 +54,7 @@ class Stage:
         return [job for run in self.runs for job in run.jobs(self.measurement, self.family)]
 
     def remaining(self) -> list[Job]:
-        """The jobs that are still to be made; records that are there are read.
-
-        Raises:
-            UserError: a record cannot be read, or a layer is not one of a model's.
-        """
+        """The jobs that are still to be made; records that are there are read."""
         remaining = (
             run.what_remains(job)
             for run in self.runs
@@ -69,6 +65,7 @@ class Stage:
 
 def stages_of(runs: Sequence[ModelRun]) -> Iterator[Stage]:
     """The stages of a run: scores family by family, of random twins last, then the others."""
+    # Twins come last: whoever stops early has the scores of the models that were named.
     for is_twin in (False, True):
         group = [run for run in runs if run.model.is_twin == is_twin and run.tasks]
         for family in dict.fromkeys(family for run in group for family in run.families):
@@ -113,12 +110,9 @@ def model_runs(
 
     Args:
         began: see `ModelRun`; now if it is not given.
-
-    Raises:
-        UserError: the corpus, or a single model, does not serve a task or measurement that is
-            asked for; or a model does not have a layer.
     """
     config = config_for_items(config, source)
+    # Before the corpus is read: a layer that no model has is found at once.
     for model in models:
         encoder = model.in_memory
         n_layers = encoder.info.n_layers if encoder else stored_layers(model.source.config)

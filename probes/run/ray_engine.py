@@ -139,11 +139,7 @@ class RayEngine:
     # The actors, and the room that there is for them.
 
     def _begin(self) -> None:
-        """Connect with Ray, or start it, and start an actor wherever there is room.
-
-        Raises:
-            UserError: there is no Ray, or no room; or the run uses what no name leads to.
-        """
+        """Connect with Ray, or start it, and start an actor wherever there is room."""
         first = self._ray is None
         request = RunRequest.of(list(self._runs.values()))
         if first:
@@ -157,12 +153,14 @@ class RayEngine:
         gpus, threads = self._gpus(room), self._threads(room)
         per_node = [self._room(node, threads, gpus) for node in room]
         most = sum(per_node)
+        # The default of --workers is 1, and a cluster is there to be filled.
         if "workers" in self._config.model_fields_set:
             most = min(most, self._config.workers)
         if not most:
             raise UserError(
                 f"--threads {threads}: no node of the cluster has as many cores; give fewer."
             )
+        # An actor is a plain run of one process, which must not look for a cluster itself.
         settings = {"threads": threads, "workers": max(per_node), "engine": "local"}
         settings |= {"address": None, "gpus_per_model": None}
         if gpus > 1:
@@ -249,6 +247,7 @@ class RayEngine:
 
     def _next(self, queue: deque[Job], actor: Any) -> Job:
         """The next job for an actor: one of the model that it has, or of one that nobody has."""
+        # Loading a model takes longer than most jobs.
         jobs_of_model = (job for job in queue if job.model == self._model.get(actor))
         free = (job for job in queue if job.model not in self._model.values())
         job = next(jobs_of_model, None) or next(free, None) or queue[0]
@@ -256,11 +255,7 @@ class RayEngine:
         return job
 
     def _done(self) -> list[Any]:
-        """The futures that have come; says so if there has been no room for a minute.
-
-        Raises:
-            UserError: no actor is left.
-        """
+        """The futures that have come; says so if there has been no room for a minute."""
         if not self._node:
             raise UserError("--engine ray: all workers are lost; see Ray's messages.")
         done, _ = self._ray.wait(list(self._making), num_returns=1, timeout=_MOMENT)

@@ -47,11 +47,7 @@ class JobOutput:
     classes: Sequence[str] = ()
 
     def write(self, run: ModelRun, job: Job) -> None:
-        """Write it, the record last, since where it is everything else has to be.
-
-        Raises:
-            DiskError: a file cannot be written.
-        """
+        """Write it, the record last, since where it is everything else has to be."""
         cache = run.config.cache_dir
         if self.parameters:
             try:
@@ -63,11 +59,7 @@ class JobOutput:
 
 
 class Runner:
-    """Makes records of the models of a run, one of which is loaded at a time.
-
-    Raises:
-        UserError: there is no such device.
-    """
+    """Makes records of the models of a run, one of which is loaded at a time."""
 
     def __init__(self, runs: Sequence[ModelRun]) -> None:
         self._runs = {run.name: run for run in runs}
@@ -155,6 +147,7 @@ class Runner:
 
 def _layers(run: ModelRun) -> tuple[int, ...]:
     """The layers that are asked for, after checking that the model serves the settings."""
+    # Jobs were planned by config.json alone, before the model was loaded.
     info = run.model.description.info
     if info.n_layers != run.n_layers:
         raise UserError(
@@ -181,6 +174,7 @@ def _task_context(run: ModelRun, reader: CorpusReader, job: Job) -> TaskContext:
         run.config.cache_dir,
         job.trained,
     )
+    # Reading them is in vain for other measurements than transfer.
     corpora = [other.corpus for other in run.elsewhere if job.trained]
     elsewhere = {corpus.source.name: corpus.value for corpus in corpora}
     return TaskContext(**_of_model(reader, job), probing=probing, elsewhere=elsewhere)

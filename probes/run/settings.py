@@ -73,6 +73,7 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
     paths = isinstance(include, (tuple, list)) and all(isinstance(x, (str, Path)) for x in include)
     # Anything else is reported with the other values below.
     discover(include if paths else ())
+    # Before validation, so that --evidence and --twins beside --quick still count.
     if settings.get("quick"):
         settings = {"evidence": "none", "twins": 0, **settings}
     try:
@@ -104,6 +105,7 @@ def validate(settings: Mapping[str, object]) -> RunConfig:
 
 def _conflicts(config: RunConfig) -> Iterator[tuple[object, str]]:
     """Conflicts between settings: whether each occurs, and its message."""
+    # Not validators of fields: pydantic's messages would name one flag, and these need two.
     text, label, task_from = config.texts, ",".join(config.label), ",".join(config.task_from)
     positions, sites = ",".join(config.positions), ",".join(config.sites)
     measured = ",".join(config.measurements)
@@ -164,11 +166,7 @@ def _conflicts(config: RunConfig) -> Iterator[tuple[object, str]]:
 
 
 def _require_measurements(config: RunConfig) -> None:
-    """Check the names and options of measurements.
-
-    Raises:
-        UserError: one does not exist, or is not of the kind that its flag names.
-    """
+    """Check the names and options of measurements."""
     require_loaded((*config.measurements, *config.evidence, *config.options))
     for name in config.options:
         measurements.get(name)

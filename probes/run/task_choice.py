@@ -114,6 +114,7 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
     usual = corpus.source.tasks or ("standard",)
     default = (*own_tasks, *usual, *included_tasks(config.include))
     feature_tasks, reasons = _of_treebank(config, corpus, own_tasks)
+    # A label column of the user hides a feature of the treebank that has its name.
     own_tasks = {**feature_tasks, **own_tasks}
     served_tasks = []
     for name in expanded(config.tasks or default, own_tasks):
@@ -172,11 +173,7 @@ def _listed(reasons: Mapping[str, str]) -> str:
 def _of_treebank(
     config: RunConfig, corpus: LazyCorpus, own_tasks: Mapping[str, Task]
 ) -> tuple[dict[str, Task], dict[str, str]]:
-    """The tasks of morphology, if any is asked for; and why others that are asked for are none.
-
-    Raises:
-        UserError: there is no such feature.
-    """
+    """The tasks of morphology, if any is asked for; and why others that are asked for are none."""
     other_tasks = (*own_tasks, *tasks)
     features = [name for name in config.tasks if is_morphological(name) and name not in other_tasks]
     if not features and "morphology" not in config.tasks:

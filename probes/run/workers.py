@@ -75,11 +75,7 @@ class RunRequest:
         return replace(self, settings=json.dumps({**json.loads(self.settings), **changed}))
 
     def runs(self) -> list[ModelRun]:
-        """The runs, with plug-ins, models and corpus found as the first process has found them.
-
-        Raises:
-            UserError: one of them is not there any more, or cannot be used.
-        """
+        """The runs, with plug-ins, models and corpus found as the first process has found them."""
         settings = json.loads(self.settings)
         # The process that has asked for it has said the same.
         with progress.forwarded(lambda *_: None):
@@ -110,11 +106,7 @@ class WorkerPool:
         self._stopping = False
 
     def start(self) -> None:
-        """Start them; all that they say is shown as it comes, once.
-
-        Raises:
-            UserError: see `RunRequest.of`.
-        """
+        """Start them; all that they say is shown as it comes, once."""
         if self._n:
             request = json.dumps(asdict(RunRequest.of(self._runs)))
             progress.said = set()
