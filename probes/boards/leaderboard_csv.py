@@ -7,9 +7,7 @@ are functions of the frame of records.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,26 +16,21 @@ import pandas as pd
 from probes.common.files import published
 from probes.common.locks import SUFFIX, locked
 from probes.frames.frame import (
-    VERSION,
     RecordFrame,
     axes_by_text,
     frame_of,
-    is_sealed,
     load,
     numbered,
 )
 from probes.measurements.catalogue import family_modules
 from probes.measurements.measurement import EVIDENCE
 from probes.records.record import Record
-from probes.records.record_files import file_state, read_record, record_paths
+from probes.records.record_files import read_record
 from probes.records.result import SCORES, Result
 from probes.tables.table import csv_cell, csv_line
 
 INTEGERS = ("random_seed", "project")
 """Columns of whole numbers that may be missing."""
-
-STATE = ".leaderboard-state"
-"""File in the folder of results that says from which records the CSV files were made."""
 
 COLUMNS = (
     "model", "revision", "random", "random_seed", "causal", "parameters", "layers", "hidden_size",
@@ -91,16 +84,9 @@ def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record
     Args:
         read: reads a record that is not in the cache of the folder yet.
     """
-    path, state = output / "leaderboard.csv", output / STATE
+    path = output / "leaderboard.csv"
     # Without the lock, of two runs that end together the one that read first may write last.
     with locked(path.with_suffix(SUFFIX)):
-        paths = record_paths(output)
-        current = _state(output, paths).encode()
-        with suppress(OSError):  # it cannot be read, and is written anew
-            # A folder from somebody else may have a state that fits made-up tables.
-            same = is_sealed(output) and state.stat().st_size == len(current)
-            if same and state.read_bytes() == current:
-                return path
         every = load(output, read=read, write=True)
         frame = every.only(~every.headers["older"])
         _write_csv(path, leaderboard_lines(frame).sort_values([*ORDER], kind="stable"))
@@ -111,24 +97,10 @@ def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record
                 for x in family_modules("comparison")
             ),
         ):
+            # A file that is there and has lost its last row must not keep it.
             if len(table) or (output / name).exists():
                 _write_csv(output / name, table[[*columns]])
-        # What was left out is said again next time; plug-ins may not be loaded then.
-        if len(frame.headers) == len(paths) and not frame.headers["plug_ins"].any():
-            with published(state) as temporary:
-                temporary.write_text(_state(output, paths))
     return path
-
-
-def _state(output: Path, paths: Iterable[Path]) -> str:
-    """A digest of this version and of sizes and times of records and CSV files.
-
-    Where it is the stored one, the CSV files need not be written again.
-    """
-    further = (module.CSV_NAME for module in family_modules("comparison"))
-    csv_files = [output / name for name in ("leaderboard.csv", "measurements.csv", *further)]
-    files = [(str(path), file_state(path)) for path in (*paths, *csv_files)]
-    return hashlib.sha256(repr((VERSION, files)).encode(errors="surrogateescape")).hexdigest()
 
 
 def leaderboard_lines(frame: RecordFrame) -> pd.DataFrame:

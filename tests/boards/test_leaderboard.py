@@ -10,7 +10,7 @@ from board_by_hand import edited, place_of, put, put_evidence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probes.boards.leaderboard_csv import COLUMNS, STATE, tidy, write_leaderboard
+from probes.boards.leaderboard_csv import COLUMNS, tidy, write_leaderboard
 from probes.common.errors import printable
 from probes.frames.joined_results import read_result
 from probes.records.row import Row
@@ -84,19 +84,6 @@ def test_another_model_changes_no_other_row(tmp_path):
     after = write_leaderboard(tmp_path).read_text().splitlines()
     assert set(before) <= set(after)
     assert len(after) == 1 + 3 * 2
-
-
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe", bytes(64), b"0" * 64, b"\x80" * 64])
-def test_a_damaged_state_file_changes_nothing(tmp_path, content):
-    put(tmp_path, "m", "pos", 9)
-    board = write_leaderboard(tmp_path)
-    sound, state = board.read_bytes(), (tmp_path / STATE).read_bytes()
-    assert len(state) == 64
-    board.write_bytes(b"old")
-    (tmp_path / STATE).write_bytes(content)
-    assert write_leaderboard(tmp_path).read_bytes() == sound
-    assert write_leaderboard(tmp_path).read_bytes() == sound
-    assert len((tmp_path / STATE).read_bytes()) == 64
 
 
 def test_a_measurement_stored_twice_has_one_row_per_layer(tmp_path, capsys):

@@ -7,11 +7,9 @@ from board_by_hand import N, put
 from drawn import data_of, svg, texts
 from results_by_hand import make_result
 
-from probes.__main__ import main
 from probes.boards.layer_tables import layer_frame, layer_frames
 from probes.boards.score_charts import revision_of, steps
 from probes.boards.shown_together import group
-from probes.boards.trajectories import _first_above
 from probes.boards.transferability import (
     all_ranks,
     complete,
@@ -100,30 +98,6 @@ def test_seeds_of_one_recipe_are_averaged(tmp_path):
     assert "m · mean of 2 seeds" in " ".join(texts(svg(found.chart)))
 
 
-@pytest.mark.parametrize("seeds", [1, 3])
-def test_steps_at_which_a_score_leaves_its_floor(tmp_path, capsys, seeds):
-    """The floor is layer 0's .25. The score is .25 twice, then .75 and .95: half-way is .6."""
-    for seed in range(seeds):
-        for step, wrong in ((0, 300), (10, 300), (200, 100), (3000, 20)):
-            name = f"m-seed-{seed}@step{step}" if seeds > 1 else f"m@step{step}"
-            put(tmp_path, name, "pos", 0, wrongs=(300, wrong + seed))
-    assert main(["show", str(tmp_path), "--by", "step", "--format", "md"]) == 0
-    text = capsys.readouterr().out
-    row = next(line for line in text.splitlines() if line.startswith("| pos"))
-    _, n, layer, above, half, last, _ = row.strip("| ").split(" | ")
-    assert (n, layer, last) == (str(seeds), "1", "3000")
-    # At step 10 the band of .25 reaches the floor already; of more seeds, too.
-    assert above == "200 [0, 200]"
-    assert half == "200 [200, 200]"
-
-
-def test_two_steps_are_no_trajectory(tmp_path, capsys):
-    for step in (1, 2):
-        put(tmp_path, f"m@step{step}", "pos", 9)
-    assert main(["show", str(tmp_path), "--by", "step"]) == 2
-    assert "no model with three steps or more" in capsys.readouterr().err
-
-
 TABLE = pd.DataFrame(
     {
         "a": [0.1, 0.4, 0.3],  # ranks 3, 1, 2
@@ -191,33 +165,3 @@ def test_csv_and_markdown():
     assert "| layer profiles (n = 2, 3 layers) | a | b |" in text
     assert "| c | −1.00 (n = 2) | 1.00 (n = 2) |" in text
     assert "there is no p-value" in text
-
-
-def test_seeds_with_other_layers_or_another_version_are_not_averaged(tmp_path, capsys):
-    for step, wrong in ((0, 100), (100, 60), (200, 30)):
-        put(tmp_path, f"m-seed-0@step{step}", "pos", 0, wrongs=(300, wrong))
-        put(tmp_path, f"m-seed-1@step{step}", "pos", 0, wrongs=(wrong,))
-        put(tmp_path, f"n-seed-0@step{step}", "pos", 0, wrongs=(wrong,))
-        put(tmp_path, f"n-seed-1@step{step}", "pos", 0, wrongs=(wrong,), task__version=2)
-    assert main(["show", str(tmp_path), "--by", "step", "--format", "md"]) == 0
-    output = capsys.readouterr()
-    assert "left out pos of m: " in output.err
-    rows = [line for line in output.out.splitlines() if line.startswith("| pos")]
-    assert [row.split(" | ")[1].strip() for row in rows] == ["1", "1"]
-
-
-def test_steps_without_any_mistake_have_no_steps_of_learning(tmp_path, capsys):
-    for step in (0, 100, 200):
-        for seed in (0, 1):
-            put(tmp_path, f"m-seed-{seed}@step{step}", "pos", 0, wrongs=(0,))
-    assert main(["show", str(tmp_path), "--by", "step"]) == 0
-    assert "100.0" in capsys.readouterr().out
-
-
-def test_resamples_without_a_score_are_ignored():
-    distances = np.array([-0.1, 0.1, 0.2])
-    drawn = distances[:, None] + np.random.default_rng(0).normal(0, 0.02, (3, 999))
-    cell = _first_above([0, 1, 2], distances, drawn)
-    assert (cell.text, cell.value) == ("1 [1, 1]", 1)
-    drawn[1, 3] = np.nan
-    assert _first_above([0, 1, 2], distances, drawn).text == cell.text

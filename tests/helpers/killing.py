@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from probes.boards.leaderboard_csv import STATE
 from probes.frames.frame import HEADERS, ROWS
 from probes.records.parameters import CACHE
 
@@ -118,15 +117,15 @@ def age(folder):
 def written(folder):
     """The files of a run by their place, apart from what no two runs share.
 
-    These are times, the command, the log, the place of the cache, and the cache of the frame and
-    the state of the leaderboard, which know times.
+    These are times, the command, the log, the place of the cache, and the cache of the frame, which
+    knows times.
     """
     found = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
         if path.is_dir() or path.suffix == ".jsonl":
             continue
-        if path.name in (HEADERS, ROWS, STATE, CACHE):
+        if path.name in (HEADERS, ROWS, CACHE):
             continue
         if path.suffix == ".npz":
             with np.load(path) as arrays:

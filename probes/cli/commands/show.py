@@ -10,7 +10,6 @@ from probes.boards.floors import with_floor
 from probes.boards.layer_tables import model_tables
 from probes.boards.recipes import recipe_tables
 from probes.boards.shown_together import of_corpora
-from probes.boards.trajectories import step_tables
 from probes.cli.arguments import add_format, add_older, add_recipes, names, path_argument
 from probes.cli.results import find_recipes, only, records_below, results_below, results_in_order
 from probes.common.errors import UserError
@@ -40,8 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by",
         metavar="WHAT",
         default="layer",
-        help="layer (the default), step (of training), use (beside what the model uses), group, "
-        "label, or evidence: "
+        help="layer (the default), use (beside what the model uses), group, label, or evidence: "
         f"{', '.join((*EVIDENCE, *ON_REQUEST))}",
     )
     add("--task", type=names, default=(), metavar="T,…", help="only these tasks")
@@ -58,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UserError: a path does not exist, or there are no results of this task or probe family.
     """
-    known = ("layer", "step", "use", "group", "label", *(x.name for x in probe_measurements()))
+    known = ("layer", "use", "group", "label", *(x.name for x in probe_measurements()))
     if options.by not in known:
         raise UserError(f"--by {options.by}: unknown. {did_you_mean(options.by, known)}")
     for path in options.paths:
@@ -74,14 +72,6 @@ def run(options: argparse.Namespace) -> int:
         printer.show(recipe_tables(find_recipes(found, options)))
     elif options.by == "layer":
         printer.show(model_tables(found))
-    elif options.by == "step":
-        of_steps = list(step_tables(found))
-        if not of_steps:
-            raise UserError(
-                "--by step: no model with three steps or more, such as M@step1000 or "
-                "checkpoint-500, and all seeds at each."
-            )
-        printer.show(of_steps)
     elif options.by == "use":
         names = [each.name for each in corpus_measurements() if each.use_columns]
         others = of_corpora(records_below(folders, measurements=names))
