@@ -1,4 +1,4 @@
-"""Mean outputs of heads, and gradients at a gate on each head."""
+"""Gradients at a gate on each head."""
 
 from __future__ import annotations
 
@@ -15,61 +15,11 @@ from probes.extraction.changing.module_calls import Change
 from probes.extraction.changing.sites import Site, changed, sites_of
 from probes.extraction.models.loaded_module import base_model
 from probes.extraction.reading.alignment import Pieces
-from probes.extraction.reading.collectors import Collector
 from probes.extraction.reading.padding import PaddedWindows
 from probes.extraction.reading.shards import Shard
 from probes.extraction.reading.token_scores import LossOfWords
-from probes.records.header import ModelRecord
 
 FOUND = "found"
-
-
-class HeadOutputs(Collector):
-    """Collects the sum of each head's outputs over the pieces of kept words.
-
-    Outputs are what the linear map after the heads reads. Shape (blocks, heads, size of a head +
-    1); the last number counts the pieces.
-    """
-
-    name = "outputs of heads"
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """The sums."""
-        return (FOUND,)
-
-    def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
-        """Zero, since nothing is stored."""
-        return 0
-
-    def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
-        """Begin without sums."""
-        self._sums: dict[int, torch.Tensor] = {}
-
-    @contextmanager
-    def around(self, model: Any, windows: PaddedWindows) -> Iterator[None]:
-        """Add up the outputs of heads during a pass."""
-
-        def take(block: int) -> Change:
-            def change(heads: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
-                own = heads.flatten(0, 1)[to_device(windows.position, heads.device)].float()
-                sums = torch.nn.functional.pad(own, (0, 1), value=1.0).sum(0).cpu()
-                self._sums[block] = self._sums.get(block, 0) + sums
-                return heads
-
-            return change
-
-        sites = sites_of(model)
-        changes = [(Site("heads", k + 1), take(k)) for k in range(len(sites.blocks))]
-        with changed(model, sites, changes):
-            yield
-
-    def add(self, windows: PaddedWindows, output: Any) -> None:
-        """Keep nothing of the output; `around` has the sums."""
-
-    def finish(self) -> dict[str, torch.Tensor]:
-        """The sums of all blocks."""
-        return {FOUND: torch.stack([self._sums[block] for block in sorted(self._sums)])}
 
 
 @contextmanager

@@ -21,9 +21,9 @@ from probes.extraction.changing.sites import Site, changed, sites_of
 from probes.extraction.models.loaded_module import base_model
 from probes.extraction.reading.encoder import Encoder
 
-How = Literal["uniform", "zero", "mean"]
-"""`uniform`: attention becomes 1/n over the n visible tokens (Kovaleva et al. 2019). `zero` and
-`mean`: the output of the head becomes 0, or a given mean."""
+How = Literal["uniform", "zero"]
+"""`uniform`: attention becomes 1/n over the n visible tokens (Kovaleva et al. 2019). `zero`: the
+output of the head becomes 0."""
 
 Positions = Literal["all", "pieces"]
 """All tokens of a text, or only the pieces of words, without special tokens."""
@@ -76,15 +76,10 @@ class _Disable(Intervention):
     layer: int
     head: int | None
     how: How
-    mean: np.ndarray | None
 
     def __post_init__(self) -> None:
-        given = self.mean is not None
-        if self.how not in ("uniform", "zero", "mean") or given != (self.how == "mean"):
-            raise UserError(
-                f"{type(self).__name__}: how is 'uniform', 'zero', or 'mean' with mean=…; not "
-                f"{self.how!r} with{'' if given else 'out'} a mean."
-            )
+        if self.how not in ("uniform", "zero"):
+            raise UserError(f"{type(self).__name__}: how is 'uniform' or 'zero', not {self.how!r}.")
 
     @property
     def site(self) -> Site:
@@ -95,15 +90,7 @@ class _Disable(Intervention):
             uniform = (other / other.sum(-1, keepdim=True).clamp(min=1)).to(states.dtype)
             uniform = uniform[:, None] if self.head is None else uniform
             return uniform.expand_as(states).contiguous()
-        if self.mean is None:
-            return torch.zeros_like(states)
-        mean = torch.as_tensor(self.mean)
-        if mean.shape != states.shape[2:]:
-            raise UserError(
-                f"{type(self).__name__}: mean has the shape {tuple(mean.shape)}; in layer "
-                f"{self.layer} of this model it is {tuple(states.shape[2:])}."
-            )
-        return mean.to(states).expand_as(states)
+        return torch.zeros_like(states)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,24 +99,21 @@ class DisableHead(_Disable):
 
     Attributes:
         layer, head: the block and the head, counted from 1.
-        how: see `How`. "zero" and "mean" replace the input of the linear map after the heads; the
-            bias of that map stays.
-        mean: for ``how="mean"``. Shape (size of a head,).
+        how: see `How`. "zero" replaces the input of the linear map after the heads, whose bias
+            stays.
     """
 
     layer: int
     head: int
     how: How = "uniform"
-    mean: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class DisableAttention(_Disable):
-    """Disable all heads of a block; see `DisableHead`. `mean` is (heads, size of a head)."""
+    """Disable all heads of a block; see `DisableHead`."""
 
     layer: int
     how: How = "uniform"
-    mean: np.ndarray | None = None
     head: None = field(default=None, init=False)
 
 

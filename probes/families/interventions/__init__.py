@@ -22,9 +22,8 @@ class AblationOptions(Frozen):
     sentences: PositiveInt = Field(
         default=300, description="random test sentences to read for every head"
     )
-    how: Literal["uniform", "zero", "mean"] = Field(
-        default="uniform",
-        description="attention of a disabled head; or its output: zero, or mean (over dev)",
+    how: Literal["uniform", "zero"] = Field(
+        default="uniform", description="attention of a disabled head; or its output: zero"
     )
 
 

@@ -10,8 +10,6 @@ from collections import defaultdict
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from probes.common.errors import NoHeadError
 from probes.families.interventions import AblationOptions
 from probes.families.interventions.own_answers import (
@@ -40,7 +38,6 @@ from probes.statistics.significance import shown_p
 from probes.tables.table import NOTHING, Table, TableRow
 
 if TYPE_CHECKING:
-    from probes.common.arrays import Floats
     from probes.extraction.changing.interventions import How
     from probes.measurements.context import ModelContext
 
@@ -48,14 +45,8 @@ HEAD, ATTENTION, BLOCK = "head", "attention", "block"
 """Values of ``disabled``: one head, all heads of a layer, or a whole block."""
 
 
-def variants_of(
-    n_layers: int, n_heads: int, how: How, means: Floats | None = None
-) -> list[Variant]:
-    """Two untouched passes, the second with our own attention; then every head, layer and block.
-
-    Args:
-        means: outputs of disabled heads for ``how="mean"``. Shape (layers, heads, head size).
-    """
+def variants_of(n_layers: int, n_heads: int, how: How) -> list[Variant]:
+    """Two untouched passes, the second with our own attention; then every head, layer and block."""
     from probes.extraction.changing.interventions import (
         DisableAttention,
         DisableHead,
@@ -66,11 +57,10 @@ def variants_of(
     found = [Variant(), Variant((OwnAttention(),))]
     base = int(how == "uniform")  # "uniform" needs our own attention function
     for layer in range(1, n_layers + 1):
-        own = None if means is None else means[layer - 1]
         for head in range(1, n_heads + 1):
-            change = (DisableHead(layer, head, how, None if own is None else own[head - 1]),)
+            change = (DisableHead(layer, head, how),)
             found.append(Variant(change, layer, {"disabled": HEAD, "head": head}, ((base, {}),)))
-        every = (DisableAttention(layer, how, own),)
+        every = (DisableAttention(layer, how),)
         found.append(Variant(every, layer, {"disabled": ATTENTION}, ((base, {}),)))
         found.append(Variant((SkipBlock(layer),), layer, {"disabled": BLOCK}, ((0, {}),)))
     return found
@@ -138,8 +128,7 @@ def ablation(context: ModelContext) -> Measured:
         NotServedError: no scored task has probes that can be applied again.
     """
     sites, options = context.sites(), context.options
-    means = _mean_outputs(context) if options.how == "mean" else None
-    variants = variants_of(context.model.n_layers, sites.n_heads, options.how, means)
+    variants = variants_of(context.model.n_layers, sites.n_heads, options.how)
     heads = [x for x in variants if x.is_base or x.axes["disabled"] == HEAD]
     rows: list[Row] = []
     left_out: list[str] = []
@@ -158,18 +147,6 @@ def ablation(context: ModelContext) -> Measured:
     left_out = list(dict.fromkeys(left_out))
     facts = {"sentences": len(sample), "heads": sites.n_heads}
     return Measured(rows, facts=facts, notes=left_out)
-
-
-def _mean_outputs(context: ModelContext) -> Floats:
-    """Mean output of each head over words of dev. Shape (blocks, heads, head size)."""
-    from probes.extraction.changing.head_collectors import FOUND, HeadOutputs
-    from probes.extraction.reading.views import plain_text, view_over
-
-    dev = context.corpus.splits["dev"]
-    texts = [plain_text(dev[i]) for i in sampled_sentences(len(dev), context.options.sentences)]
-    read = context.read(view_over(texts, "plain"), HeadOutputs())
-    sums: Floats = np.sum([arrays[FOUND].numpy() for _, arrays in read], axis=0)
-    return sums[..., :-1] / sums[..., -1:]
 
 
 def extreme_heads(record: Record) -> Table:

@@ -118,11 +118,6 @@ def test_a_skipped_block_is_one_that_is_not_there(found, tokenizer, model):
     assert drop.low > 0
 
 
-def dev_sample():
-    dev = attractors().splits["dev"]
-    return [dev[i] for i in sampled_sentences(len(dev), 300)]
-
-
 @pytest.mark.slow
 def test_heads_are_chosen_by_what_they_cost_on_dev(found, tokenizer, model):
     folder, _, record = found
@@ -143,27 +138,6 @@ def test_heads_are_chosen_by_what_they_cost_on_dev(found, tokenizer, model):
     most, least = extreme_heads(corpus_record("ablation", rows, 2)).rows
     assert [cell.text for cell in most.cells[1:4]] == ["costs most", "1-1", ".010"]
     assert [cell.text for cell in least.cells[1:4]] == ["costs least", "1-2", ".020"]
-
-
-@pytest.mark.slow
-def test_a_head_becomes_its_mean_over_words_of_dev(found, folder_of_model, tokenizer, model):
-    folder, *_ = found
-    settings = {"tasks": ("pos", "agreement"), "probes": "linear", "measurements": "ablation"}
-    settings["options"] = {"ablation": {"how": "mean"}}
-    results = run(folder_of_model, folder, corpus=attractors(), limit=None, **settings)
-    (record,) = results.measured.values()
-    dense, seen = model.bert.encoder.layer[0].attention.output.dense, []
-    handle = dense.register_forward_pre_hook(lambda _, args: seen.append(args[0][0, 1:-1]))
-    vectors_of_words(model.bert, tokenizer, dev_sample())
-    handle.remove()
-    mean = torch.cat(seen).mean(0)
-    intact, n, _ = accuracy_on_pos(folder, tokenizer, model.bert)
-    columns = columns_of(model, 1, 1)
-    dense.bias.data += columns @ mean[: columns.shape[1]]
-    columns[:] = 0
-    score, *_ = accuracy_on_pos(folder, tokenizer, model.bert)
-    drop = record.rows.at(DROP, 1, disabled=HEAD, head=1, at=2, predicts="pos")
-    assert drop.value == pytest.approx(intact - score, abs=2 / n)
 
 
 @pytest.mark.slow
