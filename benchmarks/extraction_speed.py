@@ -114,8 +114,8 @@ def extraction(
     reading = word_vectors(scratch / "cache", encoder.info, "float32", view, layers)
     forward = encoder._pass
 
-    def paced(*given: Any) -> Any:
-        output = forward(*given)
+    def paced(*arguments: Any) -> Any:
+        output = forward(*arguments)
         products.pace()
         return output
 
@@ -135,7 +135,7 @@ def naive(texts: Sequence[Text], folder: Path) -> float:
         AutoModel.from_pretrained(folder).eval(),
     )
     clock = time.perf_counter()
-    kept = []
+    word_means = []
     for first in range(0, len(texts), 32):
         batch = [list(text.words) for text in texts[first : first + 32]]
         inputs = tokenizer(
@@ -146,7 +146,7 @@ def naive(texts: Sequence[Text], folder: Path) -> float:
         for row in range(len(batch)):
             owner = [-1 if word is None else word for word in inputs.word_ids(row)]
             index = torch.tensor(owner)
-            kept += [
+            word_means += [
                 torch.stack([layer[row][index == word].mean(0) for layer in states])
                 for word in range(max(owner) + 1)
             ]

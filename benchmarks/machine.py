@@ -58,8 +58,8 @@ class Products:
     """
 
     def __init__(self, dtype: torch.dtype = torch.float32) -> None:
-        one, other = torch.rand(2, SIDE, SIDE).to(dtype)
-        self._multiply = partial(one.mm, other)
+        left, right = torch.rand(2, SIDE, SIDE).to(dtype)
+        self._multiply = partial(left.mm, right)
         self.seconds: list[float] = []
         self.stretches: list[tuple[float, float]] = []
         self.take()
@@ -93,9 +93,9 @@ class Products:
 
     def in_products(self, seconds: float) -> float:
         """Time of the last extraction, as a number of products at the current speed."""
-        rest = seconds - sum(stretch for stretch, _ in self.stretches)
+        tail = seconds - sum(stretch for stretch, _ in self.stretches)
         usual = statistics.median(self.seconds)
-        return sum(stretch / product for stretch, product in self.stretches) + rest / usual
+        return sum(stretch / product for stretch, product in self.stretches) + tail / usual
 
 
 if __name__ == "__main__":

@@ -119,8 +119,8 @@ def scores_of(
         title="scores",
         probing=Probing(data, spec, default_budget(cpu)),
     )
-    found = Rows.of(as_measured(scores(context)).rows)
-    return {layer: row.value or 0.0 for layer in layers if (row := found.at("accuracy", layer))}
+    rows = Rows.of(as_measured(scores(context)).rows)
+    return {layer: row.value or 0.0 for layer in layers if (row := rows.at("accuracy", layer))}
 
 
 def verified(options: argparse.Namespace, view: View) -> StoredVectors:
@@ -184,8 +184,8 @@ def loader_loop(
             torch.nn.functional.cross_entropy(model(x), y).backward()
             adam.step()
     with torch.no_grad():
-        given = model(features["test"]).argmax(1).numpy()
-    return 100 * float((given == labels["test"]).mean())
+        predictions = model(features["test"]).argmax(1).numpy()
+    return 100 * float((predictions == labels["test"]).mean())
 
 
 def parse() -> argparse.Namespace:

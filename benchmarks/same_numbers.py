@@ -42,11 +42,11 @@ def plug_ins(checkout: Path, folder: Path) -> list[str]:
     options = []
     text = "\n".join(path.read_text("utf-8") for path in sorted((checkout / "docs").glob("*.md")))
     for name in GUIDES.split():
-        found = re.search(rf"```python\n(# {name}\.py\n.*?)```", text, re.DOTALL)
-        if not found:
+        match = re.search(rf"```python\n(# {name}\.py\n.*?)```", text, re.DOTALL)
+        if not match:
             raise SystemExit(f"{checkout}/docs: no example {name}.py")
         path = folder / f"{name}.py"
-        path.write_text(found[1], encoding="utf-8")
+        path.write_text(match[1], encoding="utf-8")
         options += ["--include", str(path.resolve())]
     return options
 
@@ -70,22 +70,22 @@ def main() -> int:
     """Run the commands, and print differences."""
     options = parse()
     options.work.mkdir(parents=True, exist_ok=True)
-    wanted = commands(options.limit)
+    named_commands = commands(options.limit)
     faults = []
-    for name in options.only or wanted:
+    for name in options.only or named_commands:
         folders = []
         for side, checkout in (("before", options.before), ("after", options.after)):
             output = options.work / side / name
-            arguments = [*wanted[name], "--output", str(output.resolve())]
+            arguments = [*named_commands[name], "--output", str(output.resolve())]
             if name == "plug-ins":
                 arguments += plug_ins(checkout, options.work / "plug-ins" / side)
             run(checkout, arguments, options)
             folders.append(output)
         left_out = LEFT_OUT | set(options.without)
-        found = list(differences(folders[0], folders[1], left_out))
-        print(f"{name}: {len(found)} differences", flush=True)
-        faults += found
-        for line in found[:20]:
+        lines = list(differences(folders[0], folders[1], left_out))
+        print(f"{name}: {len(lines)} differences", flush=True)
+        faults += lines
+        for line in lines[:20]:
             print(f"  {line}", flush=True)
     return 1 if faults else 0
 
@@ -122,17 +122,17 @@ def differences(before: Path, after: Path, left_out: set[str]) -> Iterator[str]:
     for path in sorted(before.rglob("*-????????.json")):
         same = path.name.rsplit("-", 1)[0]
         places = list((after / path.relative_to(before).parent).glob(f"{same}-????????.json"))
-        other = places[0] if len(places) == 1 else after / path.relative_to(before)
-        yield from of_records(path, other, left_out)
+        after_path = places[0] if len(places) == 1 else after / path.relative_to(before)
+        yield from of_records(path, after_path, left_out)
 
 
-def of_tables(path: Path, other: Path, left_out: set[str]) -> Iterator[str]:
+def of_tables(path: Path, after_path: Path, left_out: set[str]) -> Iterator[str]:
     """Yield rows that only one of two CSV files has."""
-    if not other.exists():
-        yield f"{other}: missing"
+    if not after_path.exists():
+        yield f"{after_path}: missing"
         return
     tables = []
-    for file in (path, other):
+    for file in (path, after_path):
         with file.open(encoding="utf-8", newline="") as opened:
             rows = [
                 tuple(sorted((k, v) for k, v in row.items() if k not in left_out))
@@ -146,41 +146,41 @@ def of_tables(path: Path, other: Path, left_out: set[str]) -> Iterator[str]:
         yield f"{path.name}: only after: {dict(row)}"
 
 
-def of_records(path: Path, other: Path, left_out: set[str]) -> Iterator[str]:
+def of_records(path: Path, after_path: Path, left_out: set[str]) -> Iterator[str]:
     """Yield numbers of a record that the other one lacks."""
     record = json.loads(path.read_text(encoding="utf-8"))
     if record["measurement"] in left_out:
         return
-    if not other.exists():
-        yield f"{other}: missing"
+    if not after_path.exists():
+        yield f"{after_path}: missing"
         return
-    missing = set(numbers(wanted(record, left_out), left_out))
-    missing -= set(numbers(json.loads(other.read_text("utf-8")), left_out))
-    missing -= set(arrays(other.with_suffix(".npz")))
+    missing = set(numbers(without_metrics(record, left_out), left_out))
+    missing -= set(numbers(json.loads(after_path.read_text("utf-8")), left_out))
+    missing -= set(arrays(after_path.with_suffix(".npz")))
     if missing:
         yield f"{path.name}: numbers without a place: {sorted(missing)[:5]} … ({len(missing)})"
 
 
-def wanted(record: dict[str, Any], left_out: set[str]) -> list[Any]:
+def without_metrics(record: dict[str, Any], left_out: set[str]) -> list[Any]:
     """A record without the rows of metrics in `left_out`."""
     rows = record.pop("rows")
     metric = rows.get("metric", [])
     if isinstance(metric, dict):
         metric = [metric["distinct"][i] for i in metric["at"]]
     columns = [x for x in (*rows.values(), *rows.get("axes", {}).values()) if isinstance(x, list)]
-    kept = [x for x in zip(metric, *columns, strict=True) if x[0] not in left_out]
-    return [record, [list(cells) for cells in kept]]
+    kept_rows = [x for x in zip(metric, *columns, strict=True) if x[0] not in left_out]
+    return [record, [list(cells) for cells in kept_rows]]
 
 
 def numbers(value: Any, left_out: set[str]) -> Iterator[float]:
     """All non-integer numbers in a JSON value."""
     if isinstance(value, dict):
-        for name, each in value.items():
+        for name, member in value.items():
             if name not in left_out:
-                yield from numbers(each, left_out)
+                yield from numbers(member, left_out)
     elif isinstance(value, list):
-        for each in value:
-            yield from numbers(each, left_out)
+        for member in value:
+            yield from numbers(member, left_out)
     elif isinstance(value, float):
         yield value
 
@@ -188,10 +188,10 @@ def numbers(value: Any, left_out: set[str]) -> Iterator[float]:
 def arrays(path: Path) -> Iterator[float]:
     """All numbers in the arrays beside a record."""
     if path.exists():
-        with np.load(path, allow_pickle=False) as found:
-            for name in found.files:
-                if found[name].dtype.kind == "f":
-                    yield from found[name].ravel().tolist()
+        with np.load(path, allow_pickle=False) as archive:
+            for name in archive.files:
+                if archive[name].dtype.kind == "f":
+                    yield from archive[name].ravel().tolist()
 
 
 if __name__ == "__main__":

@@ -68,31 +68,31 @@ def simulate(
         labels: NDArray[Any] = rng.integers(0, 6, n).astype(np.float32)
         first = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         labels[first] = 0
-        given = labels + rng.normal(0, 1, n) * 1.5 * np.exp(difficulty / 2)
+        predictions = labels + rng.normal(0, 1, n) * 1.5 * np.exp(difficulty / 2)
         classes: tuple[str, ...] = ()
     else:
         labels = rng.choice(len(TAGS), n, p=_SHARES)
         right = rng.random(n) < 1 / (1 + np.exp(-1.2 - difficulty))
-        given = np.where(right, labels, rng.choice(len(TAGS), n, p=_SHARES))
+        predictions = np.where(right, labels, rng.choice(len(TAGS), n, p=_SHARES))
         classes = TAGS
     gold = Gold(labels, sentence, classes, rng.random(n) < 0.1)
-    return gold, given
+    return gold, predictions
 
 
 @cache
 def truth(metric: str) -> float:
     """The system's score on a test set so large that the error does not matter."""
-    gold, given = simulate(metric, 40_000, np.random.default_rng(10_000))
-    return float(metrics.get(metric)(gold, given[None])[0])
+    gold, predictions = simulate(metric, 40_000, np.random.default_rng(10_000))
+    return float(metrics.get(metric)(gold, predictions[None])[0])
 
 
 def coverage(metric: str, n_sets: int, n_sentences: int) -> float:
     """Share of simulated test sets whose 95 % interval contains the truth."""
     hits = 0
     for number in range(n_sets):
-        gold, given = simulate(metric, n_sentences, np.random.default_rng(number))
+        gold, predictions = simulate(metric, n_sentences, np.random.default_rng(number))
         draws = resample(gold.n_clusters, _N_RESAMPLES, number)
-        low, high = interval(replicates(metrics.get(metric), gold, given[None], draws))[0]
+        low, high = interval(replicates(metrics.get(metric), gold, predictions[None], draws))[0]
         hits += bool(low <= truth(metric) <= high)
     return hits / n_sets
 
@@ -151,10 +151,10 @@ def false_separations(name: str, ratio: float, n_sets: int) -> float:
         words = np.broadcast_to(words, design.n_clusters)
         # Cells share the text, so half of the variation is common. Variation by document grows with
         # document size, variation by word with the square root of that size.
-        shared, own, by_word = (
+        shared, by_cell, by_word = (
             rng.standard_normal((design.n_clusters, n)) for n in (1, n_cells, n_cells)
         )
-        effects = np.sqrt(0.5) * (shared + own) * 0.3 * words[:, None]
+        effects = np.sqrt(0.5) * (shared + by_cell) * 0.3 * words[:, None]
         sums = effects + by_word * np.sqrt(words)[:, None]
         means = sums.sum(0) / words.sum()
         influence = ((sums - words[:, None] * means) / words.sum()).T
@@ -194,8 +194,8 @@ def false_floors(name: str, n_documents: int, ratio: float, n_sets: int) -> floa
     trained = ratio / np.sqrt(n_documents)
     for number in range(n_sets):
         rng = np.random.default_rng(number)
-        shared, own = (rng.standard_normal((n_documents, n)) for n in (1, n_cells))
-        sums = np.sqrt(0.5) * (shared + own)
+        shared, by_cell = (rng.standard_normal((n_documents, n)) for n in (1, n_cells))
+        sums = np.sqrt(0.5) * (shared + by_cell)
         changes = trained * rng.standard_normal(n_cells)
         values = ((draws @ sums) / n_documents + changes).T
         sd = (trained * rng.standard_normal((n_cells, 5))).std(1, ddof=1)
@@ -203,9 +203,9 @@ def false_floors(name: str, n_documents: int, ratio: float, n_sets: int) -> floa
         values[:n_layers] += training_noise(
             str(number), range(n_layers), sd[0], n_layers * 4, len(draws)
         )
-        for place in range(n_layers, n_cells):
-            (noise,) = training_noise(f"{number} {place}", [0], sd[place], 4, len(draws))
-            values[place] += noise
+        for cell in range(n_layers, n_cells):
+            (noise,) = training_noise(f"{number} {cell}", [0], sd[cell], 4, len(draws))
+            values[cell] += noise
         block = values, Errors(((sums - sums.mean(0)) / n_documents).T, sd**2, draws)
         scores = sums.mean(0) + changes
         above = above_all(scores, partial(iter, [block]), range(n_layers), floors)
@@ -231,8 +231,8 @@ def false_effects(n_draws: int, ratio: float, n_sets: int, n_layers: int = 7) ->
         rng = np.random.default_rng(number)
         effects = rng.standard_normal((n_layers, 1 + n_draws, 200))
         effects += sizes[:, None, None] * rng.standard_normal((n_layers, 1 + n_draws, 1))
-        own, control = effects[:, 0], effects[:, 1:].mean(1)
-        cells = np.concatenate([own, control])
+        labelled, control = effects[:, 0], effects[:, 1:].mean(1)
+        cells = np.concatenate([labelled, control])
         values, variances = cells @ draws.T / 200, np.zeros(2 * n_layers)
         for layer in range(n_layers if n_draws > 1 else 0):
             scores = effects[layer].mean(-1).tolist()
@@ -266,7 +266,7 @@ def loss_of_pieces(name: str, increase: float, n_sets: int) -> tuple[float, floa
         name: one of `LOSSES`.
         increase: the true mean, in nats.
     """
-    (length, trimmed), covered, found = LOSSES[name], 0, 0
+    (length, trimmed), covered, n_above = LOSSES[name], 0, 0
     for number in range(n_sets):
         rng = np.random.default_rng(number)
         sentence = np.repeat(np.arange(300), rng.integers(1, 2 * length, 300))
@@ -276,10 +276,10 @@ def loss_of_pieces(name: str, increase: float, n_sets: int) -> tuple[float, floa
         order = np.argsort(changes)
         ends = resample(300, _N_RESAMPLES, number)[:, sentence[order]].cumsum(1)
         outside = trimmed * ends[:, -1:]
-        kept = np.diff(np.clip(ends, outside, ends[:, -1:] - outside), axis=1, prepend=outside)
-        low, high = interval(kept @ changes[order] / kept.sum(1))
-        covered, found = covered + bool(low <= increase <= high), found + bool(low > 0)
-    return covered / n_sets, found / n_sets
+        counts = np.diff(np.clip(ends, outside, ends[:, -1:] - outside), axis=1, prepend=outside)
+        low, high = interval(counts @ changes[order] / counts.sum(1))
+        covered, n_above = covered + bool(low <= increase <= high), n_above + bool(low > 0)
+    return covered / n_sets, n_above / n_sets
 
 
 def chosen_heads(n_sets: int, n_heads: int = 72, n_sentences: int = 300) -> tuple[float, float]:
@@ -298,11 +298,11 @@ def chosen_heads(n_sets: int, n_heads: int = 72, n_sentences: int = 300) -> tupl
             lost, won = rng.binomial(words[:, None], 0.01, (2, n_sentences, n_heads))
             samples.append(RatioParts((lost - won).astype(np.float64), words.astype(np.float64)))
         dev, test = samples
-        for place, chosen in enumerate((test, dev)):
-            ((low, high),) = ratio_intervals(test.of(int(chosen.scores.argmax())), split)
-            wrong[place] += bool(low > 0 or high < 0)
-    same, others = wrong / n_sets
-    return same, others
+        for column, choosing_sample in enumerate((test, dev)):
+            ((low, high),) = ratio_intervals(test.of(int(choosing_sample.scores.argmax())), split)
+            wrong[column] += bool(low > 0 or high < 0)
+    on_same, on_others = wrong / n_sets
+    return on_same, on_others
 
 
 def seeds_covered(
@@ -336,13 +336,13 @@ def seeds_covered(
             table += drop * seeds * (failing - (rng.random((n_seeds, 1)) < failing))
         metric = metrics.get("accuracy")
         sums = [sparse_matrix(np.stack([row, np.ones(n)], axis=1)) for row in table]
-        each = [
+        by_seed = [
             Replicates(np.array([row.mean()]), metric, [x], [0], "")
             for row, x in zip(table, sums, strict=True)
         ]
-        chosen = rng.multinomial(n_seeds, np.full(n_seeds, 1 / n_seeds), len(draws)) / n_seeds
-        both = ((draws @ table.T / n) * chosen).sum(1)
-        ends = interval(both).tolist(), interval_over_seeds(mean_over_seeds(each, f"{number}"))
+        seed_weights = rng.multinomial(n_seeds, np.full(n_seeds, 1 / n_seeds), len(draws)) / n_seeds
+        means = ((draws @ table.T / n) * seed_weights).sum(1)
+        ends = interval(means).tolist(), interval_over_seeds(mean_over_seeds(by_seed, f"{number}"))
         covered += [bool(pair and pair[0] <= 0 <= pair[1]) for pair in ends]
     of_percentiles, of_t = covered / n_sets
     return of_percentiles, of_t
@@ -367,9 +367,9 @@ def exchanged_words(
     Returns:
         share of tables in which any cell has p < .05, and of intervals that cover the truth.
     """
-    found, covered, word = 0, 0.0, np.arange(60) % n_words
+    n_false, covered, word = 0, 0.0, np.arange(60) % n_words
     names = [f"{x}" for x in (word if resampled == "words" else range(60))]
-    strata, every = Strata.of(names, ["all"] * 60), [np.arange(60)]
+    strata, all_prompts = Strata.of(names, ["all"] * 60), [np.arange(60)]
     places = np.arange(n_cells)
     root = np.linalg.cholesky(0.8 ** np.abs(places[:, None] - places)).T
     for number in range(n_sets):
@@ -379,11 +379,11 @@ def exchanged_words(
             values = (np.exp(skew * of_words) - np.exp(skew**2 / 2))[word]
         else:
             values = 0.7 * of_words[word] + of_prompts
-        found += bool((strata.p_values(values, every) < ALPHA).any())
-        ((_, drawn),) = strata.means(values, every, fewest=2)
-        low, high = interval(drawn.T).T
+        n_false += bool((strata.p_values(values, all_prompts) < ALPHA).any())
+        ((_, means),) = strata.means(values, all_prompts, fewest=2)
+        low, high = interval(means.T).T
         covered += float(((low <= 0) & (high >= 0)).mean())
-    return found / n_sets, covered / n_sets
+    return n_false / n_sets, covered / n_sets
 
 
 def drawn_tokens(n_draws: int, shared: bool, n_sets: int, n_words: int = 20) -> float:
@@ -403,8 +403,8 @@ def drawn_tokens(n_draws: int, shared: bool, n_sets: int, n_words: int = 20) -> 
         tokens = rng.normal(0, 0.4, (1 if shared else n_words, n_draws))
         values = np.exp(tokens + rng.normal(0, 0.4, (n_words, 1))).mean(1, keepdims=True)
         values = np.broadcast_to(values, (n_words, 1))
-        ((_, drawn),) = strata.means(values, [np.arange(n_words)])
-        ((low, high),) = interval(drawn.T)
+        ((_, means),) = strata.means(values, [np.arange(n_words)])
+        ((low, high),) = interval(means.T)
         covered += bool(low <= truth_of <= high)
     return covered / n_sets
 
@@ -440,9 +440,9 @@ def few_documents(
         block = (draws @ values / n).T, errors
         wrong[0] += bool(max_t(values.mean(0), [block], all_pairs(n_layers)).min() < ALPHA)
         sums = np.bincount(split.of_sentence, values[:, 0])
-        for place, drawn in enumerate((block[0][0], of_documents @ sums / (of_documents @ size))):
-            low, high = interval(drawn)
-            wrong[1 + place] += bool(low <= 0 <= high)
+        for column, means in enumerate((block[0][0], of_documents @ sums / (of_documents @ size))):
+            low, high = interval(means)
+            wrong[1 + column] += bool(low <= 0 <= high)
     separated, by_sentences, by_documents = (wrong / n_sets).tolist()
     return separated, by_sentences, by_documents
 
@@ -492,7 +492,7 @@ def shared_samples(
     n_layers, n_samples, deviations, kind, rho, effects, ratio = setting
     seed = [75, *repr((setting, gain)).encode()]
     rng, middle = np.random.default_rng(seed), n_layers // 2
-    one, other = np.triu_indices(n_layers, 1)
+    i, j = np.triu_indices(n_layers, 1)
     distance = np.abs(np.subtract.outer(np.arange(n_layers), np.arange(n_layers)))
     root = np.linalg.cholesky(np.where(distance > 0, rho**distance, 1.0)).T
     sd = np.geomspace(0.5, 2, n_layers) if deviations == "growing" else np.ones(n_layers)
@@ -513,31 +513,31 @@ def shared_samples(
     # What all layers share cancels in differences.
     scores = np.sqrt(0.5) * (rng.standard_normal((n, n_layers)) @ root) + changes[:, 0]
     scores[:, middle] += gain
-    of_test = 1 - (root.T @ root)[one, other]
-    found = {}
+    of_test = 1 - (root.T @ root)[i, j]
+    shares = {}
     for name, (variances, df) in _variances(changes[:, 1:]).items():
-        errors = np.sqrt(of_test + variances[:, one] + variances[:, other]).astype(np.float32)
-        sizes = np.abs(scores[:, one] - scores[:, other]) / errors
+        errors = np.sqrt(of_test + variances[:, i] + variances[:, j]).astype(np.float32)
+        sizes = np.abs(scores[:, i] - scores[:, j]) / errors
         greatest, first = sizes.max(1), sizes.argmax(1)
-        exceeded, drawn, undecided = np.zeros(n, int), 0, np.arange(n)
+        exceeded, n_resamples, undecided = np.zeros(n, int), 0, np.arange(n)
         limit = ALPHA * (_RESAMPLES + 1)
-        while drawn < _RESAMPLES and len(undecided):
-            for at in np.array_split(undecided, 1 + len(undecided) * len(one) // 40_000):
+        while n_resamples < _RESAMPLES and len(undecided):
+            for at in np.array_split(undecided, 1 + len(undecided) * len(i) // 40_000):
                 shape = len(at), _STEP, n_layers
                 of_text, trained = rng.standard_normal((2, *shape), dtype=np.float32)
                 widths = np.sqrt(df / rng.chisquare(df, shape[:2]))
                 width = np.sqrt(variances[at])[:, None] * widths[..., None]
                 values = np.sqrt(0.5) * (of_text @ root.astype(np.float32)) + width * trained
                 values = values.astype(np.float32)
-                moved = np.abs(values[..., one] - values[..., other]) / errors[at, None]
+                moved = np.abs(values[..., i] - values[..., j]) / errors[at, None]
                 exceeded[at] += (moved.max(2) >= greatest[at, None]).sum(1)
-            drawn += _STEP
+            n_resamples += _STEP
             undecided = undecided[exceeded[undecided] + 1 < limit]
         separated = exceeded + 1 < limit
         if gain:
-            separated &= (one[first] == middle) | (other[first] == middle)
-        found[name] = float(separated.mean())
-    return found
+            separated &= (i[first] == middle) | (j[first] == middle)
+        shares[name] = float(separated.mean())
+    return shares
 
 
 def _variances(changes: NDArray[np.float64]) -> dict[str, tuple[NDArray[np.float64], int]]:
@@ -550,10 +550,13 @@ def _variances(changes: NDArray[np.float64]) -> dict[str, tuple[NDArray[np.float
     within = changes - changes.mean(1, keepdims=True)
     residuals = within - within.mean(2, keepdims=True)
     df = (n_samples - 1) * (n_layers - 1)
-    own = (residuals**2).sum(1) * n_layers / df
+    by_layer = (residuals**2).sum(1) * n_layers / df
     pooled_df = (n_samples - 1) * n_layers
-    same = np.broadcast_to((within**2).sum((1, 2))[:, None] / pooled_df, own.shape)
-    return {POOLED: (same, pooled_df), LARGER: (np.maximum(own, own.mean(1)[:, None]), df)}
+    same = np.broadcast_to((within**2).sum((1, 2))[:, None] / pooled_df, by_layer.shape)
+    return {
+        POOLED: (same, pooled_df),
+        LARGER: (np.maximum(by_layer, by_layer.mean(1)[:, None]), df),
+    }
 
 
 def compare_training() -> None:
@@ -561,16 +564,16 @@ def compare_training() -> None:
     print("| separated though equal |", *(f"{x} |" for x in GRID), POOLED, "|", LARGER, "|")
     above = Counter[str]()
     for setting in product(*GRID.values()):
-        found = shared_samples(setting)
-        print("| |", *(f"{x} |" for x in (*setting, *found.values())), flush=True)
-        worse = found[POOLED] <= 0.055 < found[LARGER]
+        shares = shared_samples(setting)
+        print("| |", *(f"{x} |" for x in (*setting, *shares.values())), flush=True)
+        worse = shares[POOLED] <= 0.055 < shares[LARGER]
         above["larger alone is above 5.5 %"] += worse
-        above["larger alone is above 6.5 %"] += worse and found[LARGER] > 0.065
-        above["pooled is above 5.5 %"] += found[POOLED] > 0.055
+        above["larger alone is above 6.5 %"] += worse and shares[LARGER] > 0.065
+        above["pooled is above 5.5 %"] += shares[POOLED] > 0.055
     print(*(f"{name}: {n} settings" for name, n in above.items()), sep="\n")
     for effects, gain in product(GRID["effects"], (1.0, 2.0, 3.0)):
-        found = shared_samples((7, 5, "equal", "normal", 0.0, str(effects), 1.0), gain)
-        print(f"effects {effects}, a layer better by {gain:g} is found:", found, flush=True)
+        shares = shared_samples((7, 5, "equal", "normal", 0.0, str(effects), 1.0), gain)
+        print(f"effects {effects}, a layer better by {gain:g} is found:", shares, flush=True)
 
 
 def main() -> None:
@@ -597,18 +600,18 @@ def main() -> None:
     print("\n| separated though equal; training SD / SE |", *(f"{x:g} |" for x in ratios))
     print("| --- |" + " ---: |" * len(ratios))
     for name in DESIGNS:
-        found = (false_separations(name, x, options.simulations) for x in ratios)
-        print(f"| {name} |", *(f"{x:.1%} |" for x in found), flush=True)
+        shares = (false_separations(name, x, options.simulations) for x in ratios)
+        print(f"| {name} |", *(f"{x:.1%} |" for x in shares), flush=True)
     print("\n| above the floor though equal; training SD / SE |", *(f"{x:g} |" for x in ratios))
     print("| --- |" + " ---: |" * len(ratios))
     for name, n in product(FLOORS, (20, 60)):
-        found = (false_floors(name, n, x, options.simulations) for x in ratios)
-        print(f"| {name}, {n} documents |", *(f"{x:.1%} |" for x in found), flush=True)
+        shares = (false_floors(name, n, x, options.simulations) for x in ratios)
+        print(f"| {name}, {n} documents |", *(f"{x:.1%} |" for x in shares), flush=True)
     print("\n| control against itself; SD over draws / SE |", *(f"{x:g} |" for x in ratios))
     print("| --- |" + " ---: |" * len(ratios))
     for n_draws in (1, 5):
-        found = (false_effects(n_draws, x, options.simulations) for x in ratios)
-        print(f"| {n_draws} |", *(f"{x:.1%} |" for x in found), flush=True)
+        shares = (false_effects(n_draws, x, options.simulations) for x in ratios)
+        print(f"| {n_draws} |", *(f"{x:.1%} |" for x in shares), flush=True)
     spreads = {"seeds alone": (1, 0.1), "both alike": (1, 1), "documents alone": (0.1, 1)}
     print("\n| recipes: resampled seeds, t |", *(f"{x} |" for x in spreads))
     print("| --- |" + " ---: |" * len(spreads))
@@ -618,11 +621,11 @@ def main() -> None:
     print("\n| recipes, one training in ten fails; drop in SD of seeds | 5 | 10 |")
     print("| --- |" + " ---: |" * 2)
     for n_seeds in (3, 5, 10, 25):
-        every = [
+        coverages = [
             seeds_covered(n_seeds, 1, 0.1, options.sets // 2, failing=0.1, drop=drop)[1]
             for drop in (5, 10)
         ]
-        print(f"| {n_seeds} seeds |", *(f"{x:.1%} |" for x in every), flush=True)
+        print(f"| {n_seeds} seeds |", *(f"{x:.1%} |" for x in coverages), flush=True)
     designs = {
         "normal, 14 cells": (0, 14),
         "skewed, 14 cells": (1.5, 14),
@@ -643,8 +646,10 @@ def main() -> None:
     for name in LOSSES:
         pairs = [loss_of_pieces(name, x, options.sets) for x in (0.0, 0.02, 0.046)]
         print(f"| {name} |", *(f"{covered:.1%}, {above:.1%} |" for covered, above in pairs))
-    same, others = chosen_heads(options.sets)
-    print(f"\nHeads without effect: {same:.1%} where they are chosen, {others:.1%} elsewhere.")
+    on_same, on_others = chosen_heads(options.sets)
+    print(
+        f"\nHeads without effect: {on_same:.1%} where they are chosen, {on_others:.1%} elsewhere."
+    )
 
 
 if __name__ == "__main__":

@@ -75,17 +75,17 @@ def listed(names: Iterable[str], last: str = "or") -> str:
     return f"{', '.join(others)} {last} {final}" if others else final
 
 
-def layer_ranges(numbers: Iterable[int], known: Sequence[int] | None = None) -> str:
+def layer_ranges(numbers: Iterable[int], all_layers: Sequence[int] | None = None) -> str:
     """Layers as ranges: ``layer 3``, ``layers 2–4, 6``.
 
     Args:
-        known: layers of which neighbours make a range; all by default.
+        all_layers: layers of which neighbours make a range; all by default.
     """
     numbers = sorted(numbers)
-    place = {layer: i for i, layer in enumerate(known or range(numbers[-1] + 1))}
+    positions = {layer: i for i, layer in enumerate(all_layers or range(numbers[-1] + 1))}
     runs: list[list[int]] = []
     for number in numbers:
-        if runs and place[number] == place[runs[-1][-1]] + 1:
+        if runs and positions[number] == positions[runs[-1][-1]] + 1:
             runs[-1].append(number)
         else:
             runs.append([number])
@@ -103,28 +103,28 @@ def first_fault(error: ValidationError) -> tuple[str, object, str]:
     fault = error.errors()[0]
     kind, context = fault["type"], fault.get("ctx", {})
     if kind == "greater_than_equal":
-        why = f"give a number of at least {context['ge']}"
+        reason = f"give a number of at least {context['ge']}"
     elif kind == "less_than_equal":
-        why = f"give a number of at most {context['le']}"
+        reason = f"give a number of at most {context['le']}"
     elif kind.startswith("int_"):
-        why = "not a whole number"
+        reason = "not a whole number"
     elif kind.startswith("float_"):
-        why = "not a number"
+        reason = "not a number"
     elif kind.startswith("byte_size"):
-        why = "not a number of bytes, such as 2000000000 or 2GB"
+        reason = "not a number of bytes, such as 2000000000 or 2GB"
     elif kind == "literal_error":
-        why = f"give {context['expected'].replace(chr(39), '')}"
+        reason = f"give {context['expected'].replace(chr(39), '')}"
     elif kind == "too_short":
-        why = "give at least one"
+        reason = "give at least one"
     elif kind == "missing":
-        why = "is missing"
+        reason = "is missing"
     elif kind == "extra_forbidden":
-        why = "there is no such field"
+        reason = "there is no such field"
     elif kind == "value_error":
-        why = str(context["error"])
+        reason = str(context["error"])
     else:
-        why = fault["msg"].lower()
-    return str(fault["loc"][0]) if fault["loc"] else "", fault["input"], why.rstrip(".")
+        reason = fault["msg"].lower()
+    return str(fault["loc"][0]) if fault["loc"] else "", fault["input"], reason.rstrip(".")
 
 
 def quoted(value: object) -> str:

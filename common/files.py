@@ -59,11 +59,11 @@ def read_toml(path: Path) -> dict[str, Any]:
         ) from error
 
 
-def decoded(content: bytes, place: str) -> str:
+def decoded(content: bytes, file_name: str) -> str:
     """Decode UTF-8, without byte-order mark and with newlines as line ends.
 
     Args:
-        place: name of the file in error messages.
+        file_name: name of the file in error messages.
 
     Raises:
         UserError: the content is not UTF-8.
@@ -74,7 +74,7 @@ def decoded(content: bytes, place: str) -> str:
         line = content.count(b"\n", 0, error.start) + 1
         utf16 = content[:2] in (b"\xff\xfe", b"\xfe\xff")
         raise UserError(
-            f"{place}, line {line}: not UTF-8 (byte {content[error.start]:#04x} at offset "
+            f"{file_name}, line {line}: not UTF-8 (byte {content[error.start]:#04x} at offset "
             f"{error.start}{'; it looks like UTF-16' if utf16 else ''}); convert the file to UTF-8."
         ) from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
@@ -95,20 +95,20 @@ def folder_name(name: str) -> str:
     return f"{slug}-{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
-def below(folder: Path, *patterns: str) -> list[Path]:
+def matching_files(folder: Path, *patterns: str) -> list[Path]:
     """Files below `folder` whose names match one of `patterns`, sorted; links are followed."""
-    found: list[Path] = []
+    paths: list[Path] = []
     seen = {os.path.realpath(folder)}
-    for place, folders, names in os.walk(folder, followlinks=True):
+    for parent, folders, names in os.walk(folder, followlinks=True):
         # A link to a folder above would recurse forever.
-        folders[:] = [n for n in folders if os.path.realpath(Path(place, n)) not in seen]
-        seen.update(os.path.realpath(Path(place, n)) for n in folders)
-        found += [
-            Path(place, name)
+        folders[:] = [n for n in folders if os.path.realpath(Path(parent, n)) not in seen]
+        seen.update(os.path.realpath(Path(parent, n)) for n in folders)
+        paths += [
+            Path(parent, name)
             for name in names
             if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
         ]
-    return sorted(path for path in found if path.is_file())
+    return sorted(path for path in paths if path.is_file())
 
 
 @contextlib.contextmanager

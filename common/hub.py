@@ -43,7 +43,7 @@ The names suffice: that client is httpx or, in later versions, httpx2.
 """
 
 
-def cached(kind: Literal["model", "dataset"]) -> list[str]:
+def cached_repositories(kind: Literal["model", "dataset"]) -> list[str]:
     """Names of the repositories in the local hub cache."""
     constants = library("constants")
     folders = sorted(Path(constants.HF_HUB_CACHE).glob(f"{kind}s--*"))
@@ -79,23 +79,23 @@ def snapshot(
     from huggingface_hub.utils._paths import filter_repo_objects
 
     allowed = None if patterns is None else list(patterns)
-    how: dict[str, Any] = {"repo_type": kind, "allow_patterns": allowed, "etag_timeout": _TIMEOUT}
+    args: dict[str, Any] = {"repo_type": kind, "allow_patterns": allowed, "etag_timeout": _TIMEOUT}
     local = offline or constants.HF_HUB_OFFLINE
     try:
-        with _bounded():
+        with _bounded_requests():
             try:
                 commit, files = (revision, []) if local else _listing(name, kind, revision)
             except RevisionNotFoundError:
                 raise
             except Exception as error:
                 with suppress(LocalEntryNotFoundError):
-                    how["local_files_only"] = True
-                    folder = Path(snapshot_download(name, revision=revision, **how))
-                    why = _cause(error, kind).partition(". ")[0]
-                    progress.say(f"{flag}: {why}; the local cache has commit {folder.name[:12]}")
+                    args["local_files_only"] = True
+                    folder = Path(snapshot_download(name, revision=revision, **args))
+                    reason = _cause(error, kind).partition(". ")[0]
+                    progress.say(f"{flag}: {reason}; the local cache has commit {folder.name[:12]}")
                     return folder, []
                 raise
-            folder = Path(snapshot_download(name, revision=commit, local_files_only=local, **how))
+            folder = Path(snapshot_download(name, revision=commit, local_files_only=local, **args))
         for file in filter_repo_objects(files, allow_patterns=allowed):
             if not (folder / file).is_file():
                 raise ValueError(f"it sends {file} as part of another commit than {commit}")
@@ -142,13 +142,13 @@ def _listing(name: str, kind: str, revision: str | None) -> tuple[str, list[str]
 
 
 @contextmanager
-def _bounded() -> Iterator[None]:
+def _bounded_requests() -> Iterator[None]:
     """Requests that do not wait for ever, without the library's messages and, if quiet, bars."""
     utils: Any = import_module("huggingface_hub.utils")
 
     def bound(request: Any) -> None:
         seconds = request.extensions["timeout"]
-        seconds |= {name: _TIMEOUT for name, given in seconds.items() if given is None}
+        seconds |= {name: _TIMEOUT for name, limit in seconds.items() if limit is None}
 
     hooks = utils.get_session().event_hooks["request"]
     level, bars = utils.logging.get_verbosity(), not utils.are_progress_bars_disabled()
@@ -168,9 +168,9 @@ def _bounded() -> Iterator[None]:
 def _error_names(error: BaseException) -> set[str]:
     """Names of an error's classes, and a key of `_CAUSES` if its HTTP status says so."""
     code = getattr(getattr(error, "response", None), "status_code", 0)
-    known = {**dict.fromkeys((401, 402, 403), "denied"), 407: "ProxyError", 501: "", 511: "login"}
-    status = known.get(code, "busy" * (code in (408, 429) or code >= 500))
-    return {status, *(each.__name__ for each in type(error).__mro__)}
+    names = {**dict.fromkeys((401, 402, 403), "denied"), 407: "ProxyError", 501: "", 511: "login"}
+    status = names.get(code, "busy" * (code in (408, 429) or code >= 500))
+    return {status, *(cls.__name__ for cls in type(error).__mro__)}
 
 
 def _cause(error: BaseException, kind: str, remedy: str = "") -> str:
@@ -182,6 +182,6 @@ def _cause(error: BaseException, kind: str, remedy: str = "") -> str:
     text = (
         f"{response.status_code} {response.reason_phrase}" if response is not None else str(error)
     )
-    why = " ".join(text.split())[:200] or type(error).__name__
+    reason = " ".join(text.split())[:200] or type(error).__name__
     cause = next(x for names, x in _CAUSES.items() if _error_names(error) & {*names.split()})
-    return cause.format(why=why, kind=kind, remedy=remedy, hub=constants.ENDPOINT)
+    return cause.format(why=reason, kind=kind, remedy=remedy, hub=constants.ENDPOINT)

@@ -40,7 +40,7 @@ def begin_run() -> None:
 
 
 @dataclass
-class Defined:
+class DefinedEntry:
     """A registry entry that comes neither from `--include` nor from an entry point.
 
     Attributes:
@@ -57,7 +57,7 @@ class Defined:
     _made: tuple[int, Origin] | None = None
 
     @classmethod
-    def here(cls, entry: object, on_removal: Callable[[], object]) -> Defined | None:
+    def of_caller(cls, entry: object, on_removal: Callable[[], object]) -> DefinedEntry | None:
         """Make an entry of the running module; None if the suite itself registers it."""
         frame = sys._getframe(1)
         while (module := str(frame.f_globals.get("__name__"))).partition(".")[0] == "probes":
@@ -71,14 +71,14 @@ class Defined:
     def __str__(self) -> str:
         if self.file is None:
             return "this session"
-        here = Path.cwd()
-        return str(self.file.relative_to(here) if self.file.is_relative_to(here) else self.file)
+        cwd = Path.cwd()
+        return str(self.file.relative_to(cwd) if self.file.is_relative_to(cwd) else self.file)
 
-    def origin(self, what: str) -> Origin:
+    def origin(self, name: str) -> Origin:
         """Origin of the entry, computed once per run.
 
         Args:
-            what: name of the entry in messages.
+            name: name of the entry in messages.
 
         Raises:
             UserError: something that the entry depends on has no digest.
@@ -88,7 +88,7 @@ class Defined:
                 digest = digest_of_object(self.entry, self.file.parent if self.file else Path.cwd())
             except Exception as error:  # pickling calls code of all kinds
                 raise UserError(
-                    f"{what} of {self} depends on something without a digest ({described(error)}), "
+                    f"{name} of {self} depends on something without a digest ({described(error)}), "
                     "so changes would go unnoticed. Move it to its own file, and pass that as "
                     "include=."
                 ) from error
@@ -111,7 +111,7 @@ def digest_of_object(entry: object, folder: Path) -> str:
 
     words: set[str] = set()
 
-    class Noting(Pickler):  # type: ignore[misc]
+    class StringCollector(Pickler):  # type: ignore[misc]
         """Collects all strings, some of which are names of modules."""
 
         def save(self, obj: Any, save_persistent_id: bool = True) -> None:
@@ -123,19 +123,19 @@ def digest_of_object(entry: object, folder: Path) -> str:
                 words.add(obj)
             if isinstance(obj, dict) and "__pydantic_core_schema__" in obj:
                 obj = {name: value for name, value in obj.items() if name not in _COMPILED}
-            if any(obj is each for each in _UNSEEN):
+            if any(obj is function for function in _UNSEEN):
                 raise ValueError(f"it calls {obj.__name__}()")
             super().save(obj, save_persistent_id)
 
     file = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        Noting(file, recurse=True).dump(entry)
+        StringCollector(file, recurse=True).dump(entry)
     digest = hashlib.sha256(file.getvalue())
     names = [word for word in words if all(map(str.isidentifier, word.split(".")))]
     # In a function, "from package import module" gives two names.
-    inner = [f"{package}.{name}" for package in own_modules(names, folder) for name in names]
-    for name, path in sorted(own_modules([*names, *inner], folder).items()):
+    members = [f"{package}.{name}" for package in own_modules(names, folder) for name in names]
+    for name, path in sorted(own_modules([*names, *members], folder).items()):
         digest.update(f"{name} {sha256(path)}\n".encode())
         if name in sys.modules and path.stat().st_mtime > _STARTED:
             # The loaded version is unknown, so the digest is valid only for this session.
@@ -181,20 +181,20 @@ def own_modules(names: Iterable[str], folder: Path) -> dict[str, Path]:
         names: names, of modules or of anything else.
         folder: the folder to search first for modules.
     """
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     todo = [iter(names)]
     while todo:
         for name in todo.pop():
-            if name in found or not (spec := _module_spec(name, str(folder))) or not spec.origin:
+            if name in files or not (spec := _module_spec(name, str(folder))) or not spec.origin:
                 continue
             path = Path(spec.origin).resolve()
             if path.is_file() and _is_own(path):
-                found[name] = path
+                files[name] = path
                 if path.suffix == ".py":
-                    inside = spec.submodule_search_locations is not None
-                    package = name if inside else name.rpartition(".")[0]
+                    is_package = spec.submodule_search_locations is not None
+                    package = name if is_package else name.rpartition(".")[0]
                     todo.append(_imported(path.read_bytes(), package))
-    return found
+    return files
 
 
 def _is_own(file: Path) -> bool:
@@ -212,13 +212,13 @@ def _imported(content: bytes, package: str) -> Iterator[str]:
     for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
-            names = [each.name for each in node.names]
+            names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             module = "." * node.level + (node.module or "")
             if node.level and not package:
                 continue
             module = resolve_name(module, package)
-            names = [f"{module}.{each.name}" for each in node.names]
+            names = [f"{module}.{alias.name}" for alias in node.names]
         for name in names:
             yield from accumulate(name.split("."), "{}.{}".format)
 

@@ -36,7 +36,7 @@ class Origin:
 
 
 @dataclass
-class Loading:
+class PlugInEntries:
     """Registered entries of a plug-in.
 
     Attributes:
@@ -57,18 +57,18 @@ class Loading:
         self.entries.clear()
 
 
-_stack: list[Loading] = []
+_stack: list[PlugInEntries] = []
 
 
-def current() -> Loading | None:
+def current() -> PlugInEntries | None:
     """The plug-in that is being loaded, if any."""
     return _stack[-1] if _stack else None
 
 
 @contextmanager
-def loading(origin: Origin) -> Iterator[Loading]:
+def loading(origin: Origin) -> Iterator[PlugInEntries]:
     """Record everything registered inside the block as `origin`'s; undo it on an exception."""
-    plug_in = Loading(origin)
+    plug_in = PlugInEntries(origin)
     _stack.append(plug_in)
     try:
         yield plug_in
@@ -81,18 +81,18 @@ def loading(origin: Origin) -> Iterator[Loading]:
 
 def failing_line(error: BaseException, origin: Origin) -> str:
     """File and line of the innermost frame of `error` within `origin`; empty if there is none."""
-    found = [
+    locations = [
         (frame.f_code.co_filename, line)
         for frame, line in walk_tb(error.__traceback__)
         if _is_in_origin(frame.f_code.co_filename, origin)
     ]
     if isinstance(error, SyntaxError) and error.filename and _is_in_origin(error.filename, origin):
-        found.append((error.filename, error.lineno or 1))
-    if not found:
+        locations.append((error.filename, error.lineno or 1))
+    if not locations:
         return ""
-    file, line = found[-1]
-    known = not origin.distribution and Path(file).resolve() == origin.roots[0]
-    return f"{origin.name if known else file}, line {line}"
+    file, line = locations[-1]
+    is_main_file = not origin.distribution and Path(file).resolve() == origin.roots[0]
+    return f"{origin.name if is_main_file else file}, line {line}"
 
 
 def _is_in_origin(file: str, origin: Origin) -> bool:
@@ -103,9 +103,9 @@ def _is_in_origin(file: str, origin: Origin) -> bool:
 def described(error: BaseException) -> str:
     """Type and message of an exception on one line: ``KeyError: 'Number'``."""
     if isinstance(error, ValidationError):
-        field, value, why = first_fault(error)
-        given = "" if why == "is missing" else f"={value!r:.80}:"
-        return printable(f"{error.title}: {field}{given} {why}")
+        field, value, reason = first_fault(error)
+        value_text = "" if reason == "is missing" else f"={value!r:.80}:"
+        return printable(f"{error.title}: {field}{value_text} {reason}")
     message = error.msg if isinstance(error, SyntaxError) else str(error)
     text = printable(" ".join(message.split()))
     name = type(error).__name__

@@ -50,8 +50,8 @@ class Sigterm:
 def stopping_at_sigterm() -> Iterator[Sigterm]:
     """Let SIGTERM stop the block, unless the process already has a handler for it."""
     sigterm = Sigterm()
-    usual = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if not usual or current_thread() is not main_thread():
+    is_default = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if not is_default or current_thread() is not main_thread():
         yield sigterm
         return
     hook = sys.unraisablehook
@@ -69,16 +69,16 @@ def sigterm_kept() -> Iterator[None]:
     if current_thread() is not main_thread():
         yield
         return
-    before = signal.getsignal(signal.SIGTERM)
+    handler = signal.getsignal(signal.SIGTERM)
     try:
         yield
     except SystemExit:
         # SIGTERM came, and the library has cleaned up.
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, handler)
         signal.raise_signal(signal.SIGTERM)
         raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, handler)
 
 
 def same_imports() -> dict[str, str]:
@@ -95,9 +95,9 @@ def infrequent_garbage_collection() -> Iterator[None]:
     With a corpus or many records in memory, the default of one collection per 700 new objects takes
     a quarter of the time or more. Reference cycles are still collected, but later.
     """
-    before = gc.get_threshold()
+    thresholds = gc.get_threshold()
     gc.set_threshold(100_000, 10, 10)
     try:
         yield
     finally:
-        gc.set_threshold(*before)
+        gc.set_threshold(*thresholds)

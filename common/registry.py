@@ -7,25 +7,25 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from probes.common.errors import UserError
-from probes.common.notebook_code import Defined
+from probes.common.notebook_code import DefinedEntry
 from probes.common.origin import Origin, current
 from probes.common.terminal import progress
 
 T = TypeVar("T")
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The closest match to `name` in `known`; None if nothing is close."""
-    lowered = {k.lower(): k for k in known}
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The closest match to `name` in `names`; None if nothing is close."""
+    lowered = {k.lower(): k for k in names}
     near = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
     return lowered[near[0]] if near else None
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, names: Iterable[str]) -> str:
     """``Did you mean 'x'?`` for a near miss, else the list of known names."""
-    known = list(known)
-    near = nearest(name, known)
-    return f"Known: {', '.join(known)}." if near is None else f"Did you mean {near!r}?"
+    names = list(names)
+    near = nearest(name, names)
+    return f"Known: {', '.join(names)}." if near is None else f"Did you mean {near!r}?"
 
 
 class Registry(Generic[T]):
@@ -40,7 +40,7 @@ class Registry(Generic[T]):
         self.noun, self.remedy = noun, remedy
         self._entries: dict[str, T] = {}
         self._origins: dict[str, Origin] = {}
-        self._defined: dict[str, Defined] = {}
+        self._defined: dict[str, DefinedEntry] = {}
 
     def add(self, name: str, entry: T, on_removal: Callable[[], object] = lambda: None) -> None:
         """Register `entry`.
@@ -55,12 +55,12 @@ class Registry(Generic[T]):
         """
         if not name.isprintable():
             raise UserError(f"{self.noun} {name!r}: unprintable characters in the name; rename it.")
-        loading, defined = current(), Defined.here(entry, on_removal)
+        plug_in, new_entry = current(), DefinedEntry.of_caller(entry, on_removal)
         if name in self._entries:
             before = self._defined.get(name)
-            if loading or not before or not defined or before.module != defined.module:
+            if plug_in or not before or not new_entry or before.module != new_entry.module:
                 first = self._origins.get(name) or before or "the suite"
-                second = loading.origin if loading else defined or "the suite"
+                second = plug_in.origin if plug_in else new_entry or "the suite"
                 raise UserError(
                     f"The {self.noun} {name!r} is defined twice, in {first} and in {second}; "
                     "rename one."
@@ -69,11 +69,11 @@ class Registry(Generic[T]):
                 progress.say(f"the {self.noun} {name!r} of {before} is defined again and replaced")
             before.on_removal()
         self._entries[name] = entry
-        if loading:
-            self._origins[name] = loading.origin
-            loading.entries.append((self.noun, name, lambda: self._remove(name, on_removal)))
-        elif defined:
-            self._defined[name] = defined
+        if plug_in:
+            self._origins[name] = plug_in.origin
+            plug_in.entries.append((self.noun, name, lambda: self._remove(name, on_removal)))
+        elif new_entry:
+            self._defined[name] = new_entry
 
     def _remove(self, name: str, on_removal: Callable[[], object]) -> None:
         del self._entries[name], self._origins[name]

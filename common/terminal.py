@@ -95,15 +95,15 @@ class Progress:
             key = event, re.sub(r"[\d.]+ s\b", "", message)
             level = "debug" if key in self.said else level
             self.said.add(key)
-        shown = {"debug": self.verbose and not self.quiet, "info": not self.quiet, "warning": True}
-        if shown[level]:
+        levels = {"debug": self.verbose and not self.quiet, "info": not self.quiet, "warning": True}
+        if levels[level]:
             from tqdm import tqdm
 
             tqdm.write(printable_lines(message), file=sys.stderr)
         self.record(level, event, message=message, **fields)
 
     @contextlib.contextmanager
-    def shown(self, *, quiet: bool, verbose: bool) -> Iterator[None]:
+    def verbosity(self, *, quiet: bool, verbose: bool) -> Iterator[None]:
         """Show more or less than usual inside the block."""
         before = self.quiet, self.verbose
         self.quiet, self.verbose = self.quiet or quiet, self.verbose or verbose
@@ -122,7 +122,7 @@ class Progress:
             self.forward = before
 
     @contextlib.contextmanager
-    def bar(self, what: str, total: int, unit: str, unit_scale: bool = False) -> Iterator[Any]:
+    def bar(self, label: str, total: int, unit: str, unit_scale: bool = False) -> Iterator[Any]:
         """A progress bar; hidden unless standard error is a terminal or in a notebook."""
         kind: Any
         if "ipykernel" in sys.modules:
@@ -130,7 +130,7 @@ class Progress:
         else:
             from tqdm import tqdm as kind
         with kind(
-            desc=what,
+            desc=label,
             total=total,
             unit=unit,
             unit_scale=unit_scale,
@@ -172,7 +172,7 @@ class Progress:
             self.warn(f"the log ends here: it cannot be written ({error.strerror})")
 
     @contextlib.contextmanager
-    def recorded(self, folder: Path, **fields: Any) -> Iterator[Path]:
+    def log_to(self, folder: Path, **fields: Any) -> Iterator[Path]:
         """Log the events inside the block to a new file in `folder`; yields the file's path.
 
         The log begins with an event "start", which has `fields`, and ends with an event "end". The
@@ -197,8 +197,8 @@ class Progress:
             self.record("warning", "end", status="stopped")
             raise
         except Exception as error:
-            what = "".join(traceback.format_exception(error))
-            self.record("error", "end", status="defect", message=what)
+            trace = "".join(traceback.format_exception(error))
+            self.record("error", "end", status="defect", message=trace)
             raise
         finally:
             self._drop_log()

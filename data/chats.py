@@ -13,7 +13,7 @@ _PARTS = ("role", "content")
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
-def chat_as_text(name: str, given: Any, tools: Any = None) -> str:
+def chat_as_text(name: str, messages: Any, tools: Any = None) -> str:
     """Messages as JSON, the only word of the sentence that stands for a chat.
 
     All keys of a message are kept but those without a value, which transformers leaves out.
@@ -25,25 +25,25 @@ def chat_as_text(name: str, given: Any, tools: Any = None) -> str:
     Raises:
         ValueError: they are no list of roles and contents, or there are none.
     """
-    if not isinstance(given, list) or not given:
-        raise ValueError(f"{name} is not a list of messages: {given!r:.60}; correct the row.")
+    if not isinstance(messages, list) or not messages:
+        raise ValueError(f"{name} is not a list of messages: {messages!r:.60}; correct the row.")
     chat: Any = []
-    for number, message in enumerate(given, start=1):
-        found = message if isinstance(message, dict) else {}
+    for number, message in enumerate(messages, start=1):
+        fields = message if isinstance(message, dict) else {}
         # Templates may write a message as it is, in the order of its keys.
-        keys = found if found.keys() - _PARTS else _PARTS
-        found = {key: found[key] for key in keys if found.get(key) is not None}
-        if isinstance(parts := found.get("content"), list):
-            found["content"] = [_text_part(part) for part in parts]
-        elif parts is None and further_keys(found):
+        keys = fields if fields.keys() - _PARTS else _PARTS
+        fields = {key: fields[key] for key in keys if fields.get(key) is not None}
+        if isinstance(parts := fields.get("content"), list):
+            fields["content"] = [_text_part(part) for part in parts]
+        elif parts is None and further_keys(fields):
             parts = ""
-        role = found.get("role")
+        role = fields.get("role")
         if not isinstance(role, str) or not isinstance(parts, str | list) or not bare(role):
             raise ValueError(
                 f'message {number} of {name} is not {{"role": "…", "content": "…"}}: '
                 f"{message!r:.60}; correct the row."
             )
-        chat.append(found)
+        chat.append(fields)
     try:
         tools = json.loads(tools) if tools and isinstance(tools, str) else tools
         if tools not in _EMPTY and tools == tools:  # pandas writes NaN for none
@@ -58,10 +58,10 @@ def chat_as_text(name: str, given: Any, tools: Any = None) -> str:
 
 def _text_part(part: Any) -> Message:
     """A part of a content, which must be text."""
-    found = {x: part[x] for x in part if part[x] is not None} if isinstance(part, dict) else {}
-    if found.get("type", "text") != "text" or not isinstance(found.get("text"), str):
+    fields = {x: part[x] for x in part if part[x] is not None} if isinstance(part, dict) else {}
+    if fields.get("type", "text") != "text" or not isinstance(fields.get("text"), str):
         raise ValueError(f"part of a content that is not text: {part!r:.60}; leave it out.")
-    return found
+    return fields
 
 
 def chat_of(text: str) -> tuple[list[Message], list[Message] | None]:
@@ -90,11 +90,11 @@ def message_text(message: Message) -> str:
 def texts_of(chat: str) -> list[str]:
     """Texts of the messages, each with the JSON of its further keys; last the JSON of the tools."""
     messages, tools = chat_of(chat)
-    said = [
+    texts = [
         "\n".join([message_text(x), *(_json_text(x[key]) for key in further_keys(x))])
         for x in messages
     ]
-    return [*said, _json_text(tools)] if tools else said
+    return [*texts, _json_text(tools)] if tools else texts
 
 
 def _json_text(value: Any) -> str:

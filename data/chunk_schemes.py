@@ -38,8 +38,8 @@ class Scheme:
     notation: str = ""
 
     def __str__(self) -> str:
-        written = f" ({self.notation})" if self.notation else ""
-        return f"{self.name} tags{written}" + ("" if self.is_bio else ", read as BIO")
+        notation = f" ({self.notation})" if self.notation else ""
+        return f"{self.name} tags{notation}" + ("" if self.is_bio else ", read as BIO")
 
     @property
     def is_bio(self) -> bool:
@@ -48,9 +48,9 @@ class Scheme:
 
     def parsed(self, tag: str) -> tuple[str, str]:
         """Letter and type of a tag."""
-        found = _NOTATIONS[self.notation].fullmatch(tag)
-        assert found is not None
-        return found["letter"], found["type"] or UNTYPED
+        match = _NOTATIONS[self.notation].fullmatch(tag)
+        assert match is not None
+        return match["letter"], match["type"] or UNTYPED
 
     def as_bio(self, tags: Sequence[str | None]) -> tuple[list[str | None], int]:
         """Convert to BIO tags. A word continues a chunk only if the type is the same.
@@ -60,20 +60,20 @@ class Scheme:
         Returns:
             BIO tags, and the number of tags that continue or end a chunk where there is none.
         """
-        found: list[str | None] = []
+        bio_tags: list[str | None] = []
         strays, open_type = 0, None
         for tag in tags:
             if tag is None or tag == "O":
                 open_type = None
-                found.append(tag)
+                bio_tags.append(tag)
                 continue
             letter, chunk_type = self.parsed(tag)
-            first = letter == "B" or letter in _ALONE
-            strays += not first and chunk_type != open_type
-            begins = first or chunk_type != open_type
+            is_first = letter == "B" or letter in _ALONE
+            strays += not is_first and chunk_type != open_type
+            begins = is_first or chunk_type != open_type
             open_type = None if letter in _ENDS else chunk_type
-            found.append(f"{'B' if begins else 'I'}-{chunk_type}")
-        return found, strays
+            bio_tags.append(f"{'B' if begins else 'I'}-{chunk_type}")
+        return bio_tags, strays
 
 
 def scheme_of(labels: Collection[str]) -> Scheme | None:
@@ -82,10 +82,10 @@ def scheme_of(labels: Collection[str]) -> Scheme | None:
     for notation, pattern in _NOTATIONS.items():
         if not tags or not all(map(pattern.fullmatch, tags)):
             continue
-        found = [Scheme("", notation).parsed(tag) for tag in tags]
-        letters = {letter for letter, _ in found}
-        names = [name for name, known in _LETTERS.items() if letters <= set(known)]
-        if names and _is_evident(Scheme(names[0], notation), found, "O" in labels):
+        tag_parts = [Scheme("", notation).parsed(tag) for tag in tags]
+        letters = {letter for letter, _ in tag_parts}
+        names = [name for name, allowed in _LETTERS.items() if letters <= set(allowed)]
+        if names and _is_evident(Scheme(names[0], notation), tag_parts, "O" in labels):
             return Scheme(names[0], notation)
     return None
 
@@ -98,11 +98,11 @@ def _is_evident(scheme: Scheme, tags: Collection[tuple[str, str]], outside: bool
     """
     if scheme.is_bio:
         return True
-    begun = {chunk_type for letter, chunk_type in tags if letter == "B"}
-    more = {t for letter, t in tags if letter != "B" and letter not in _ALONE}
+    begun_types = {chunk_type for letter, chunk_type in tags if letter == "B"}
+    later_types = {t for letter, t in tags if letter != "B" and letter not in _ALONE}
     if scheme.notation == "without types":
-        return bool(begun) and (outside or {letter for letter, _ in tags} == set("BMES"))
-    return bool(begun & more) or (outside and bool(begun or not scheme.notation))
+        return bool(begun_types) and (outside or {letter for letter, _ in tags} == set("BMES"))
+    return bool(begun_types & later_types) or (outside and bool(begun_types or not scheme.notation))
 
 
 def is_bio(tag: str) -> bool:

@@ -80,17 +80,17 @@ class Tree:
 
     def constituents(self) -> tuple[Constituent, ...]:
         """The tree as a list, each constituent before its parts."""
-        found: list[Constituent] = []
+        constituents: list[Constituent] = []
 
         def add(tree: Tree, parent: int) -> None:
-            place = len(found)
-            found.append(Constituent(tree.label, (tree.start, tree.end), parent))
+            index = len(constituents)
+            constituents.append(Constituent(tree.label, (tree.start, tree.end), parent))
             for child in tree.children:
                 if isinstance(child, Tree):
-                    add(child, place)
+                    add(child, index)
 
         add(self, ROOT)
-        return tuple(found)
+        return tuple(constituents)
 
 
 def chunk(tree: Tree, tags: Sequence[str]) -> tuple[str, ...]:
@@ -137,8 +137,8 @@ def _flat_constituents(node: Tree, tags: Sequence[str]) -> list[Tree | int]:
             waiting.extend(reversed(range(part.start, part.end)))
         elif _loses_brackets(part, node.label, parts, tags):
             # Modifiers of a modifier are flattened first: "a very small boat".
-            inner = _flat_constituents(part, tags) if part.label in _MODIFIERS else part.children
-            waiting.extend(reversed(inner))
+            children = _flat_constituents(part, tags) if part.label in _MODIFIERS else part.children
+            waiting.extend(reversed(children))
         else:
             parts.append(part)
     if node.label == "VP":
@@ -186,8 +186,8 @@ def _has_no_subject(clause: Tree) -> bool:
     CoNLL-2000 also requires a trace of the subject, no trace of an object in front, and no
     function tag such as -PRP on the clause; without these, a few more clauses join their verb.
     """
-    first = clause.children[0]
-    return isinstance(first, Tree) and first.label == "VP"
+    first_child = clause.children[0]
+    return isinstance(first_child, Tree) and first_child.label == "VP"
 
 
 def _with_bare_adverbs(parts: Sequence[Tree | int], tags: Sequence[str]) -> list[Tree | int]:

@@ -37,24 +37,24 @@ def read_split(archive: Path, split: str) -> Iterator[Sentence]:
     Raises:
         UserError: the archive cannot be read, or a line of the member cannot be understood.
     """
-    place = f"{archive}: {_MEMBERS[split]}"
+    member = f"{archive}: {_MEMBERS[split]}"
     lines: list[list[str]] = []
     n_sentences = 0
-    for number, line in enumerate([*decoded(_member(archive, split), place).split("\n"), ""], 1):
+    for number, line in enumerate([*decoded(_member(archive, split), member).split("\n"), ""], 1):
         row = line.split()
         if row and len(row) != _COLUMNS:
             raise UserError(
-                f"{place}, line {number}: {len(row)} columns where {_COLUMNS} were expected "
+                f"{member}, line {number}: {len(row)} columns where {_COLUMNS} were expected "
                 "(word, tag, chunk); fetch the archive again."
             )
         if row:
             lines.append(row)
         elif lines:
             n_sentences += 1
-            yield _conll_sentence(lines, f"{split}-{n_sentences}", place, number - len(lines))
+            yield _conll_sentence(lines, f"{split}-{n_sentences}", member, number - len(lines))
             lines = []
     if not n_sentences:
-        raise UserError(f"{place}: contains no sentence; fetch the archive again.")
+        raise UserError(f"{member}: contains no sentence; fetch the archive again.")
 
 
 def _member(archive: Path, split: str) -> bytes:
@@ -75,12 +75,12 @@ def _member(archive: Path, split: str) -> bytes:
         raise UserError(f"{archive}: cannot be read ({error}); fetch it again.") from error
 
 
-def _conll_sentence(rows: list[list[str]], name: str, place: str, first: int) -> Sentence:
+def _conll_sentence(rows: list[list[str]], name: str, member: str, first_line: int) -> Sentence:
     words, tags, chunks = map(interned, zip(*rows, strict=True))
     try:
         require_bio(chunks)
     except WordError as error:
         raise UserError(
-            f"{place}, line {first + error.word}: {error}; fetch the archive again."
+            f"{member}, line {first_line + error.word}: {error}; fetch the archive again."
         ) from error
     return Sentence(id=name, language="en", words=words, xpos=tags, chunks=chunks)

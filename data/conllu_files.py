@@ -74,30 +74,30 @@ def read_conllu(path: Path, language: str) -> Iterator[Sentence]:
     document = genre = ""
     entity_parts: tuple[str, ...] = ()
     places: dict[str, int] = {}
-    for first, lines in _sentence_blocks(read_text(path)):
+    for first_line, lines in _sentence_blocks(read_text(path)):
         if all(line.startswith("#") for line in lines):
             continue
-        tokens, comments = _parse(lines, path, first)
+        tokens, comments = _parse(lines, path, first_line)
         if "newdoc id" in comments or "newdoc" in comments:
-            document = comments.get("newdoc id") or f"{path.stem}-{first}"
+            document = comments.get("newdoc id") or f"{path.stem}-{first_line}"
             genre = comments.get("meta::genre") or ""
         name = str(comments.get("sent_id") or f"{path.stem}-{len(places) + 1}")
         if not any(isinstance(token["id"], int) for token in tokens):
-            raise UserError(f"{path}, line {first}: a sentence without words; remove it.")
+            raise UserError(f"{path}, line {first_line}: a sentence without words; remove it.")
         try:
             if comment := comments.get("global.Entity"):
                 entity_parts = part_names(comment)
             sentence = _sentence_of_tokens(tokens, entity_parts)
         except WordError as error:
             rows = [i for i, line in enumerate(lines) if re.match(r"\d+\t", line)]
-            line = first + (rows[error.word] if error.word < len(rows) else 0)
+            line = first_line + (rows[error.word] if error.word < len(rows) else 0)
             raise UserError(f"{path}, line {line}: {error}; fix the file.") from error
         if name in places:
             raise UserError(
-                f"{path}, line {first}: the sent_id {name!r} is already used in line "
+                f"{path}, line {first_line}: the sent_id {name!r} is already used in line "
                 f"{places[name]}; ids must be unique."
             )
-        places[name] = first
+        places[name] = first_line
         yield replace(sentence, id=name, language=language, document=document, genre=genre)
     if not places:
         raise UserError(f"{path}: contains no sentence; is it the right file?")
@@ -114,11 +114,11 @@ def _sentence_blocks(text: str) -> Iterator[tuple[int, list[str]]]:
             lines = []
 
 
-def _parse(lines: list[str], path: Path, first: int) -> tuple[list[conllu.Token], Comments]:
+def _parse(lines: list[str], path: Path, first_line: int) -> tuple[list[conllu.Token], Comments]:
     """The tokens of one sentence, and its comments."""
     tokens: list[conllu.Token] = []
     comments: Comments = {}
-    for number, line in enumerate(lines, start=first):
+    for number, line in enumerate(lines, start=first_line):
         # The parser would treat two spaces as a tab.
         plain = re.sub(" {2,}", " ", line).strip()
         if line.startswith("#"):
@@ -143,9 +143,9 @@ def _parse(lines: list[str], path: Path, first: int) -> tuple[list[conllu.Token]
             if tokens[-1]["id"] is None:
                 raise ValueError("the word has no ID")
         except (ParseException, ValueError, IndexError) as error:
-            why = " ".join(str(error).split())
+            reason = " ".join(str(error).split())
             raise UserError(
-                f"{path}, line {number}: not valid CoNLL-U ({why}); fix the file."
+                f"{path}, line {number}: not valid CoNLL-U ({reason}); fix the file."
             ) from error
     return tokens, comments
 
@@ -181,36 +181,36 @@ def _sentence_of_tokens(tokens: list[conllu.Token], entity_parts: tuple[str, ...
 
 def _mentions(tokens: list[conllu.Token], names: tuple[str, ...]) -> tuple[Mention, ...]:
     """The mentions of entities; empty nodes may have some too."""
-    marked: list[tuple[Span, str]] = []
-    before = 0
+    values: list[tuple[Span, str]] = []
+    n_words = 0
     for token in tokens:
         is_word = isinstance(token["id"], int)
         if "Entity" in (token["misc"] or {}):
-            marked.append(((before, before + is_word), token["misc"]["Entity"] or ""))
-        before += is_word
-    return read_mentions(marked, names)
+            values.append(((n_words, n_words + is_word), token["misc"]["Entity"] or ""))
+        n_words += is_word
+    return read_mentions(values, names)
 
 
 def _written_forms(tokens: list[conllu.Token]) -> tuple[str, ...]:
     """`Sentence.written` of a parsed sentence."""
-    found: list[str] = []
-    space, within = "", 0
+    forms: list[str] = []
+    space, range_end = "", 0
     for token in tokens:
         form, number = str(token["form"]), token["id"]
         if isinstance(number, int):
-            if number <= within:
+            if number <= range_end:
                 continue
-            found.append(space + form)
+            forms.append(space + form)
         elif number[1] == "-":
-            first, _, within = number
-            parts = [str(x["form"]) for x in tokens if x["id"] in range(first, within + 1)]
+            range_start, _, range_end = number
+            parts = [str(x["form"]) for x in tokens if x["id"] in range(range_start, range_end + 1)]
             if "".join(parts) != form:
                 parts = [form, *[""] * (len(parts) - 1)]
-            found += [space + parts[0], *parts[1:]]
+            forms += [space + parts[0], *parts[1:]]
         else:
             continue  # an empty node
         space = "" if (token["misc"] or {}).get("SpaceAfter") == "No" else " "
-    return interned(found)
+    return interned(forms)
 
 
 def _annotation_column(words: list[Any], name: str) -> tuple[str, ...]:
@@ -231,15 +231,15 @@ def _head_column(words: list[Any]) -> tuple[int, ...]:
                 i, f"the word has head {word['head']}, but there are {len(words)} words"
             )
     heads = tuple(word["head"] - 1 for word in words)
-    rooted: set[int] = {ROOT}
+    rooted_words: set[int] = {ROOT}
     for i in range(len(heads)):
-        above, path = i, set[int]()
-        while above not in rooted:
-            if above in path:
+        ancestor, path = i, set[int]()
+        while ancestor not in rooted_words:
+            if ancestor in path:
                 raise WordError(i, f"the heads of word {i + 1} form a cycle")
-            path.add(above)
-            above = heads[above]
-        rooted.update(path)
+            path.add(ancestor)
+            ancestor = heads[ancestor]
+        rooted_words.update(path)
     return heads
 
 
@@ -257,21 +257,21 @@ def _chunk_tags(misc: list[dict[str, str]]) -> tuple[str, ...]:
 def _frame_of_misc(misc: dict[str, str], word: int, n_words: int) -> Frame:
     arguments = []
     for argument in filter(None, (misc.get("Args") or "").split(",")):
-        label, _, place = argument.rpartition(":")
+        label, _, word_range = argument.rpartition(":")
         if not label:
             raise WordError(word, f"the argument {argument!r} has no label; write ARG1:3-4")
-        arguments.append((label, _word_range(place, word, n_words)))
+        arguments.append((label, _word_range(word_range, word, n_words)))
     predicate = _word_range(misc["Pred"], word, n_words) if misc.get("Pred") else (word, word + 1)
     return Frame(misc["Frame"], predicate, tuple(sorted(arguments, key=lambda a: a[1])))
 
 
-def _word_range(place: str, word: int, n_words: int) -> Span:
-    match = _RANGE.fullmatch(place)
+def _word_range(word_range: str, word: int, n_words: int) -> Span:
+    match = _RANGE.fullmatch(word_range)
     if match:
         start, end = int(match[1]) - 1, int(match[2] or match[1])
         if 0 <= start < end <= n_words:
             return start, end
-    raise WordError(word, f"{place!r} is not a range within words 1 to {n_words}")
+    raise WordError(word, f"{word_range!r} is not a range within words 1 to {n_words}")
 
 
 _BRACKET = re.compile(r"\((?P<opened>[^()]+)(?P<single>\))?|(?P<closed>[^()]+)\)")
@@ -289,7 +289,7 @@ def part_names(comment: str) -> tuple[str, ...]:
     return names if {*names} & {*_ENTITY, *_TYPE} else ()
 
 
-def read_mentions(marked: Iterable[tuple[Span, str]], names: Sequence[str]) -> tuple[Mention, ...]:
+def read_mentions(values: Iterable[tuple[Span, str]], names: Sequence[str]) -> tuple[Mention, ...]:
     """The mentions of a sentence, in the order in which they open.
 
     They are written as in CorefUD (Nedoluzhko et al. 2022). A mention opens at its first word and
@@ -302,7 +302,7 @@ def read_mentions(marked: Iterable[tuple[Span, str]], names: Sequence[str]) -> t
     are ``e1[1/2]`` and ``e1[2/2]``.
 
     Args:
-        marked: values of ``Entity=`` in the order of the lines, each with the word that has it; an
+        values: values of ``Entity=`` in the order of the lines, each with the word that has it; an
             empty node, which is no word, has the empty span before the next word.
         names: see `part_names`.
 
@@ -311,25 +311,25 @@ def read_mentions(marked: Iterable[tuple[Span, str]], names: Sequence[str]) -> t
             entity, closes what is not open, or stays open.
     """
     mentions: list[Mention] = []
-    opened: dict[str, list[int]] = defaultdict(list)
-    for span, value in marked:
+    open_mentions: dict[str, list[int]] = defaultdict(list)
+    for span, value in values:
         if not value or _BRACKET.sub("", value):
             raise WordError(span[0], f"Entity={value} is not made of brackets such as (e1-person)")
         for bracket in _BRACKET.finditer(value):
-            if closed := bracket["closed"]:
-                if not opened[closed]:
-                    raise WordError(span[0], f"the mention {closed} closes, but is not open")
-                place = opened[closed].pop()
-                begun = mentions[place]
-                mentions[place] = replace(begun, span=(begun.span[0], span[1]))
+            if closed_name := bracket["closed"]:
+                if not open_mentions[closed_name]:
+                    raise WordError(span[0], f"the mention {closed_name} closes, but is not open")
+                index = open_mentions[closed_name].pop()
+                begun = mentions[index]
+                mentions[index] = replace(begun, span=(begun.span[0], span[1]))
             else:
                 entity, mention = _mention(bracket["opened"], names, span)
                 if not bracket["single"]:
-                    opened[entity].append(len(mentions))
+                    open_mentions[entity].append(len(mentions))
                 mentions.append(mention)
-    for entity, places in opened.items():
-        for place in places:
-            word = mentions[place].span[0]
+    for entity, indices in open_mentions.items():
+        for index in indices:
+            word = mentions[index].span[0]
             raise WordError(word, f"the mention {entity} does not close in its sentence")
     return tuple(mentions)
 
@@ -341,14 +341,16 @@ def _mention(text: str, names: Sequence[str], span: Span) -> tuple[str, Mention]
     """
     parts = text.split("-")
     if len(parts) > len(names):
-        has = f"the mention ({text} has {len(parts)} parts"
-        raise WordError(span[0], f"{has}, but # global.Entity names {len(names)}")
-    said = FrozenDict(zip(names, interned(parts), strict=False))
-    entity, kind = (next((said[x] for x in known if x in said), "") for known in (_ENTITY, _TYPE))
+        message = f"the mention ({text} has {len(parts)} parts"
+        raise WordError(span[0], f"{message}, but # global.Entity names {len(names)}")
+    attributes = FrozenDict(zip(names, interned(parts), strict=False))
+    entity, kind = (
+        next((attributes[x] for x in keys if x in attributes), "") for keys in (_ENTITY, _TYPE)
+    )
     if not entity and {*names} & {*_ENTITY}:
         raise WordError(span[0], f"the mention ({text} names no entity")
     if not entity:
-        return kind, Mention("", kind, span, "", said)
+        return kind, Mention("", kind, span, "", attributes)
     part = _PART.fullmatch(entity)
     name, number = part.groups() if part else (entity, "")
-    return entity, Mention(name, kind, span, number, said)
+    return entity, Mention(name, kind, span, number, attributes)

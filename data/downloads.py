@@ -26,7 +26,7 @@ from typing import Any
 from urllib.parse import quote
 
 from probes.common.errors import UserError
-from probes.common.files import below, published, sha256, writing
+from probes.common.files import matching_files, published, sha256, writing
 from probes.common.terminal import progress
 
 RETRIES = 3
@@ -41,7 +41,7 @@ _INCOMING = ".incoming"
 _MOST_BYTES = 1 << 28
 """A larger archive cannot be a registered one, however its host packs it."""
 
-HERE = Path(__file__).parent
+DATA_FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,9 @@ class Archive:
                     members[match[1]] = content.read()
         except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError) as error:
             raise UserError(f"{archive}: damaged archive ({error}); fetch it again.") from error
-        if (found := digest_of_members(members)) != self.digest:
+        if (digest := digest_of_members(members)) != self.digest:
             raise UserError(
-                f"{archive}: the content of its {len(members)} files has the digest {found}, not "
+                f"{archive}: the content of its {len(members)} files has the digest {digest}, not "
                 f"the registered {self.digest}. Delete the file and fetch it again."
             )
         return members
@@ -145,7 +145,7 @@ def read_card(name: str) -> dict[str, Any]:
     They are fields of `probes.data.registered.Registered`; ``further`` has names of cards. The
     front matter is JSON, which is valid YAML and needs no library.
     """
-    text = (HERE / "cards" / f"{name}.md").read_text(encoding="utf-8")
+    text = (DATA_FOLDER / "cards" / f"{name}.md").read_text(encoding="utf-8")
     _, front, page = text.split("---\n", 2)
     facts = {"files": {}, **json.loads(front)}
     for key, kind in (("layers", frozenset), ("silver", frozenset), ("tasks", tuple)):
@@ -205,16 +205,16 @@ class FileFinder:
             if not self.data_dir.is_dir():
                 raise UserError(f"--data-dir {self.data_dir}: there is no such folder.")
             names = [remote.name, *([remote.archive.copies] if remote.archive else [])]
-            candidates = [*below(self.data_dir, *names), *candidates]
+            candidates = [*matching_files(self.data_dir, *names), *candidates]
         for path in candidates:
-            why = _fault_of_file(path, remote)
-            if not why:
+            fault = _fault_of_file(path, remote)
+            if not fault:
                 return path
-            progress.say(f"skipped {path}: {why}")
+            progress.say(f"skipped {path}: {fault}")
         return None
 
-    def get(self, corpus: str, wanted: Mapping[str, Remote], terms: str) -> dict[str, Path]:
-        """The paths of the files `wanted`; those that are missing are downloaded.
+    def get(self, corpus: str, remotes: Mapping[str, Remote], terms: str) -> dict[str, Path]:
+        """The paths of the files `remotes`; those that are missing are downloaded.
 
         Args:
             corpus: name of the corpus in error messages.
@@ -223,8 +223,8 @@ class FileFinder:
         Raises:
             UserError: a file is missing and cannot be downloaded.
         """
-        found = {role: self.find(remote) for role, remote in wanted.items()}
-        missing = [wanted[role] for role, path in found.items() if path is None]
+        paths = {role: self.find(remote) for role, remote in remotes.items()}
+        missing = [remotes[role] for role, path in paths.items() if path is None]
         if missing and self.offline:
             places = f"below {self.data_dir} or " if self.data_dir else ""
             raise UserError(
@@ -236,7 +236,7 @@ class FileFinder:
         if missing:
             progress.warn(terms)
             self._download(missing)
-        return {role: path or self.folder / wanted[role].name for role, path in found.items()}
+        return {role: path or self.folder / remotes[role].name for role, path in paths.items()}
 
     def _download(self, missing: list[Remote]) -> None:
         from probes.common.locks import locked
@@ -268,7 +268,7 @@ class FileFinder:
         with writing(path):
             for url in urls:
                 progress.say(f"fetch   {url}")
-                ready = _downloaded(remote, url, incoming, last=url == urls[-1])
+                ready = _checked_download(remote, url, incoming, last=url == urls[-1])
                 if ready is not None:
                     with published(path) as temporary:
                         ready.replace(temporary)
@@ -287,13 +287,13 @@ class _SizedFile(io.FileIO):
         return super().write(content)
 
 
-def _downloaded(remote: Remote, url: str, incoming: Path, last: bool) -> Path | None:
+def _checked_download(remote: Remote, url: str, incoming: Path, last: bool) -> Path | None:
     """The complete and checked file to store; None if this is not the last URL and lacks it."""
     import pooch
     import requests
 
     download, extracted = incoming / "download", incoming / "extracted"
-    known = None if remote.archive else remote.sha256
+    digest = None if remote.archive else remote.sha256
 
     def load(url: str, path: str, _: object) -> None:
         bar_of = progress.bar(remote.name, total=0, unit="B", unit_scale=True)
@@ -304,7 +304,7 @@ def _downloaded(remote: Remote, url: str, incoming: Path, last: bool) -> Path | 
 
     for attempt in range(RETRIES + 1):
         try:
-            pooch.core.stream_download(url, download, known, load)
+            pooch.core.stream_download(url, download, digest, load)
             if remote.archive is None:
                 return download
             remote.archive.extract(download, extracted)
@@ -314,9 +314,9 @@ def _downloaded(remote: Remote, url: str, incoming: Path, last: bool) -> Path | 
             if not last and response is not None and response.status_code == 404:
                 return None
             if attempt == RETRIES:
-                why = " ".join(str(error).split())[:200]
+                reason = " ".join(str(error).split())[:200]
                 raise UserError(
-                    f"{url}: could not be downloaded ({type(error).__name__}: {why}). Try "
+                    f"{url}: could not be downloaded ({type(error).__name__}: {reason}). Try "
                     f"again, or get {remote.name} elsewhere and give its folder with "
                     "--data-dir (or PROBES_DATA_DIR)."
                 ) from error
@@ -333,11 +333,11 @@ def _downloaded(remote: Remote, url: str, incoming: Path, last: bool) -> Path | 
 
 def _fault_of_file(path: Path, remote: Remote) -> str:
     """Difference of a file from the registered one, in words; empty if there is none."""
-    found = sha256(path)
-    if found == remote.sha256:
+    digest = sha256(path)
+    if digest == remote.sha256:
         return ""
     if remote.archive is None or path.name == remote.name:
-        return f"its SHA-256 is {found}, not {remote.sha256}"
+        return f"its SHA-256 is {digest}, not {remote.sha256}"
     try:
         remote.archive.read(path)
     except UserError as error:

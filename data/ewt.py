@@ -74,24 +74,24 @@ def read_skeletons(
     Raises:
         UserError: a line is invalid.
     """
-    found = {}
+    skeletons = {}
     for path, content in members.items():
         # ``reviews/00/042012.xml.gold_skel`` is UD's document ``reviews-042012``.
         genre, file = path.partition("/")[0], path.rpartition("/")[2]
         name = f"{genre}-{file.removesuffix('.gold_skel').removesuffix('.xml')}"
         if documents is None or name in documents:
-            found[name] = tuple(_skeletons(content, f"PropBank's {path}"))
-    return found
+            skeletons[name] = tuple(_skeletons(content, f"PropBank's {path}"))
+    return skeletons
 
 
-def _skeletons(content: bytes, place: str) -> Iterator[Skeleton]:
-    """The sentences of one file; `place` names the file in error messages."""
+def _skeletons(content: bytes, file_name: str) -> Iterator[Skeleton]:
+    """The sentences of one file; `file_name` names it in error messages."""
     rows: list[list[str]] = []
     n_sentences = 0
     try:
         lines = content.decode("utf-8").splitlines()
     except UnicodeDecodeError as error:
-        raise UserError(f"{place}: not UTF-8 at byte {error.start}; fetch it again.") from error
+        raise UserError(f"{file_name}: not UTF-8 at byte {error.start}; fetch it again.") from error
     for number, line in enumerate([*lines, ""], start=1):
         row = line.split()
         try:
@@ -111,7 +111,7 @@ def _skeletons(content: bytes, place: str) -> Iterator[Skeleton]:
                 n_sentences += 1
         except ValueError as error:
             raise UserError(
-                f"{place}, line {number}: {error}. Is this the registered release?"
+                f"{file_name}, line {number}: {error}. Is this the registered release?"
             ) from error
 
 
@@ -190,16 +190,16 @@ def join_propbank(
     counts: JoinCounts = Counter(dict.fromkeys((JOINED, *NOT_JOINED), 0))
     result = []
     for sentence in sentences:
-        found = skeleton_of(sentence, skeletons)
-        if isinstance(found, str):
-            counts[found] += 1
+        skeleton = skeleton_of(sentence, skeletons)
+        if isinstance(skeleton, str):
+            counts[skeleton] += 1
         else:
             counts[JOINED] += 1
             sentence = replace(
                 sentence,
-                chunks=chunk(found.tree, found.tags),
-                frames=found.frames,
-                constituents=found.tree.constituents(),
+                chunks=chunk(skeleton.tree, skeleton.tags),
+                frames=skeleton.frames,
+                constituents=skeleton.tree.constituents(),
             )
         result.append(sentence)
     return result, counts
@@ -243,7 +243,7 @@ def read_ratings(files: Mapping[str, Path]) -> Ratings:
     Raises:
         UserError: a file is not in the format of UDS 2.0.
     """
-    found: dict[str, list[Rating]] = defaultdict(list)
+    ratings: dict[str, list[Rating]] = defaultdict(list)
     path = files[IDS]
     try:
         graphs = json.loads(path.read_bytes())
@@ -254,13 +254,13 @@ def read_ratings(files: Mapping[str, Path]) -> Ratings:
                 graphs = json.loads(archive.read(f"{subspace}.json"))["data"]
             for graph, nodes in graphs.items():
                 rated = [_rating(graph, node, subspace, values) for node, values in nodes.items()]
-                found[ids[graph]] += sorted(rated, key=lambda rating: rating.words)
+                ratings[ids[graph]] += sorted(rated, key=lambda rating: rating.words)
     except (AttributeError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
         raise UserError(
             f"{path}: not the normalised annotation of UDS 2.0 ({type(error).__name__}: {error}); "
             "fetch it again."
         ) from error
-    return found
+    return ratings
 
 
 def _rating(graph: str, node: str, subspace: str, attributes: Mapping[str, Any]) -> Rating:
@@ -290,21 +290,21 @@ def join_ratings(
     counts = Counter(dict.fromkeys((RATINGS_JOINED, NO_RATED_SENTENCE, RATED_ANEW), 0))
     counts[NO_RATED_SENTENCE] = sum(map(len, ratings.values()))
 
-    def joined(sentence: Sentence) -> Sentence:
-        found = tuple(ratings.get(sentence.id, ()))
-        anew = skeleton_of(sentence, skeletons) == OTHER_LENGTH
-        counts[NO_RATED_SENTENCE] -= len(found)
-        counts[RATED_ANEW if anew else RATINGS_JOINED] += len(found)
-        if anew or not found:
+    def with_ratings(sentence: Sentence) -> Sentence:
+        own_ratings = tuple(ratings.get(sentence.id, ()))
+        retokenised = skeleton_of(sentence, skeletons) == OTHER_LENGTH
+        counts[NO_RATED_SENTENCE] -= len(own_ratings)
+        counts[RATED_ANEW if retokenised else RATINGS_JOINED] += len(own_ratings)
+        if retokenised or not own_ratings:
             return sentence
-        if (last := max(max(rating.words) for rating in found)) >= len(sentence):
+        if (last := max(max(rating.words) for rating in own_ratings)) >= len(sentence):
             raise UserError(
                 f"Sentence {sentence.id!r}: UDS rates its word {last + 1}, but it has "
                 f"{len(sentence)}; fetch the registered files of both again."
             )
-        return replace(sentence, ratings=found)
+        return replace(sentence, ratings=own_ratings)
 
-    return {split: tuple(map(joined, part)) for split, part in splits.items()}, counts
+    return {split: tuple(map(with_ratings, part)) for split, part in splits.items()}, counts
 
 
 def read_ewt(source: Source) -> Corpus:
@@ -316,11 +316,11 @@ def read_ewt(source: Source) -> Corpus:
     counts: Counter[str] = Counter()
     splits = {}
     for split, sentences in treebank.splits.items():
-        joined, found = join_propbank(sentences, skeletons)
-        splits[split] = tuple(joined)
-        counts.update(found)
+        joined_sentences, join_counts = join_propbank(sentences, skeletons)
+        splits[split] = tuple(joined_sentences)
+        counts.update(join_counts)
     if IDS in source.files:
         ratings = read_ratings({role: paths[0] for role, paths in source.files.items()})
-        splits, rated = join_ratings(splits, skeletons, ratings)
-        counts.update(rated)
+        splits, rating_counts = join_ratings(splits, skeletons, ratings)
+        counts.update(rating_counts)
     return replace(treebank, splits=splits, notes=dict(counts))

@@ -63,17 +63,17 @@ _ENDINGS = sorted(_KINDS)
 _READABLE = listed(_ENDINGS)
 
 
-def find_corpus(*names: str, **asked: Any) -> Source:
+def find_corpus(*names: str, **fields: Any) -> Source:
     """Find a corpus; missing files of registered corpora are downloaded.
 
     Args:
         *names: a registered name; a folder, files or a pattern; or a dataset on the hub.
-        **asked: the other fields of `CorpusRequest`.
+        **fields: the other fields of `CorpusRequest`.
 
     Raises:
         UserError: the corpus does not exist or cannot be obtained.
     """
-    request = CorpusRequest(names, **asked)
+    request = CorpusRequest(names, **fields)
     if len(names) == 1 and names[0] in corpora:
         # All have splits, and `--transfer` may read them beside a treebank that has none.
         _refuse_unused(request, ("split_by",))
@@ -169,9 +169,9 @@ def _in_folder(folder: Path, name: str) -> list[Path]:
             f"--corpus {name}: was written by datasets.save_to_disk; write each split "
             "by to_parquet, e.g. to FOLDER/my-train.parquet, and give that folder."
         )
-    found = [path for path in folder.iterdir() if _is_data(path)]
-    for some in ([".conllu"], [e for e in _ENDINGS if e not in (".conllu", ".txt")], [".txt"]):
-        if paths := [path for path in found if path.suffix.lower() in some]:
+    data_files = [path for path in folder.iterdir() if _is_data(path)]
+    for endings in ([".conllu"], [e for e in _ENDINGS if e not in (".conllu", ".txt")], [".txt"]):
+        if paths := [path for path in data_files if path.suffix.lower() in endings]:
             return paths
     raise UserError(f"--corpus {name}: the folder has no {_READABLE} file.")
 
@@ -189,5 +189,5 @@ def _corpus_label(names: Sequence[str], paths: Sequence[Path]) -> str:
 
 
 def _looks_like_path(name: str) -> bool:
-    marked = any(mark in name for mark in "*?[\\")
-    return marked or name.startswith((".", "/", "~")) or Path(name).suffix.lower() in _ENDINGS
+    has_mark = any(mark in name for mark in "*?[\\")
+    return has_mark or name.startswith((".", "/", "~")) or Path(name).suffix.lower() in _ENDINGS

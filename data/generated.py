@@ -68,8 +68,8 @@ NOTATIONS: Mapping[str, Callable[[int], str]] = {"digits": str, "words": number_
 
 def numbers_of() -> dict[str, list[int]]:
     """The numbers from 0 to 99 of each split."""
-    mixed = random.Random(0).sample(range(END), END)
-    return {"train": mixed[:60], "dev": mixed[60:80], "test": mixed[80:]}
+    numbers = random.Random(0).sample(range(END), END)
+    return {"train": numbers[:60], "dev": numbers[60:80], "test": numbers[80:]}
 
 
 def numeracy() -> dict[str, tuple[Sentence, ...]]:
@@ -90,25 +90,25 @@ def numeracy() -> dict[str, tuple[Sentence, ...]]:
     return splits
 
 
-def _list_sentence(name: str, genre: str, template: str, listed: list[int]) -> Sentence:
+def _list_sentence(name: str, genre: str, template: str, numbers: list[int]) -> Sentence:
     """Fill a template with a list of numbers: ``17 , 4 , 8 , 61 and 90``."""
-    before, after = (part.split() for part in template.split("{}"))
-    found: list[tuple[str, int | None]] = [(word, None) for word in before]
-    for number, link in zip(listed, [*[","] * (LISTED - 2), "and", ""], strict=True):
-        found.append((NOTATIONS[genre](number), number))
-        found += [(link, None)] * bool(link)
-    found += [(word, None) for word in after]
+    words_before, words_after = (part.split() for part in template.split("{}"))
+    tokens: list[tuple[str, int | None]] = [(word, None) for word in words_before]
+    for number, link in zip(numbers, [*[","] * (LISTED - 2), "and", ""], strict=True):
+        tokens.append((NOTATIONS[genre](number), number))
+        tokens += [(link, None)] * bool(link)
+    tokens += [(word, None) for word in words_after]
 
     def column(label: Callable[[int], Label]) -> tuple[Label, ...]:
-        return tuple(None if number is None else label(number) for _, number in found)
+        return tuple(None if number is None else label(number) for _, number in tokens)
 
     return Sentence(
         id=name,
         language="en",
-        words=tuple(word for word, _ in found),
+        words=tuple(word for word, _ in tokens),
         columns={
             VALUE.layer: column(float),
-            LARGEST.layer: column(lambda number: "yes" if number == max(listed) else "no"),
+            LARGEST.layer: column(lambda number: "yes" if number == max(numbers) else "no"),
         },
         genre=genre,
     )
@@ -188,26 +188,28 @@ TEMPLATES = {
 
 def generalisation() -> dict[str, tuple[Sentence, ...]]:
     """Make the sentences, which are always the same; tasks take turns."""
-    known: set[tuple[str, ...]] = set()
+    made_texts: set[tuple[str, ...]] = set()
     splits = {}
     for split, number in SENTENCES.items():
-        draw, found = random.Random(split), list[Sentence]()
-        while len(found) < 2 * number:
-            part = ("auxiliary", "noun")[len(found) % 2]
+        draw, sentences = random.Random(split), list[Sentence]()
+        while len(sentences) < 2 * number:
+            part = ("auxiliary", "noun")[len(sentences) % 2]
             kind = "differ" if split == "test" else "agree"
             template = draw.choice(TEMPLATES[part, kind])
-            made = _template_sentence(f"{split}-{len(found) + 1}-{part}", part, template, draw)
-            if made.words not in known:
-                known.add(made.words)
-                found.append(made)
-        splits[split] = tuple(found)
+            sentence = _template_sentence(
+                f"{split}-{len(sentences) + 1}-{part}", part, template, draw
+            )
+            if sentence.words not in made_texts:
+                made_texts.add(sentence.words)
+                sentences.append(sentence)
+        splits[split] = tuple(sentences)
     return splits
 
 
 def _template_sentence(name: str, part: str, template: str, draw: random.Random) -> Sentence:
     """Make a sentence of random words, which are all different where there is a choice."""
-    kept = [slot for slot in template.split() if slot[-1] != "?" or draw.random() < 0.5]
-    slots, above = zip(*(slot.rstrip("?").partition("@")[::2] for slot in kept), strict=True)
+    kept_slots = [slot for slot in template.split() if slot[-1] != "?" or draw.random() < 0.5]
+    slots, above = zip(*(slot.rstrip("?").partition("@")[::2] for slot in kept_slots), strict=True)
     words: list[str] = []
     for slot in slots:
         forms = SLOTS[slot][0]

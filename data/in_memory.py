@@ -20,7 +20,7 @@ NAME = "in memory"
 
 
 def in_memory(
-    given: Corpus | Sequence[Sentence],
+    sentences: Corpus | Sequence[Sentence],
     limit: int | None = None,
     drop_overlap: bool = False,
     split_by: SplitBy | None = None,
@@ -28,14 +28,14 @@ def in_memory(
     """The corpus as a source; sentences without splits are divided, by document if they name any.
 
     Args:
-        given: a corpus, or sentences.
+        sentences: a corpus, or sentences.
         limit, drop_overlap, split_by: see `CorpusRequest`.
 
     Raises:
         UserError: there are no sentences, something else is among them, a split is missing, or
             there are too few to divide.
     """
-    corpus = given if isinstance(given, Corpus) else _divided(given, split_by)
+    corpus = sentences if isinstance(sentences, Corpus) else _make_corpus(sentences, split_by)
     if missing := [split for split in SPLITS if not corpus.splits.get(split)]:
         raise UserError(
             f"corpus={corpus.name!r}: no sentences in {missing[0]}; fill its splits "
@@ -59,18 +59,18 @@ def in_memory(
         identity={"sentences": corpus.fingerprint, "units": digest},
         read=lambda _: replace(corpus, limited=False),
         layers=corpus.layers,
-        own=True,
+        from_user=True,
         limit=limit,
         drop_overlap=drop_overlap,
     )
 
 
-def _divided(sentences: Sequence[Sentence], split_by: SplitBy | None) -> Corpus:
+def _make_corpus(sentences: Sequence[Sentence], split_by: SplitBy | None) -> Corpus:
     odd = next((x for x in sentences if not isinstance(x, Sentence)), None)
     if odd is not None or not sentences:
-        found = "nothing in it" if odd is None else f"a {type(odd).__name__} in it"
+        contents = "nothing in it" if odd is None else f"a {type(odd).__name__} in it"
         raise UserError(
-            f"corpus=[…]: {found}; give probes.Sentence objects, "
+            f"corpus=[…]: {contents}; give probes.Sentence objects, "
             "texts with their labels, a data frame, a name, or a path."
         )
     by_document = all(sentence.document for sentence in sentences)
@@ -79,23 +79,23 @@ def _divided(sentences: Sequence[Sentence], split_by: SplitBy | None) -> Corpus:
     return Corpus(NAME, "", "", splits, notes)
 
 
-def tables_in(given: object) -> dict[str, dict[str, list[Any]]] | None:
+def tables_in(tables: object) -> dict[str, dict[str, list[Any]]] | None:
     """The columns of tables, by split; all under `UNNAMED` for a single one. None for no table.
 
     Raises:
         UserError: a table has columns of several lengths or of one name, or an element of a list is
             no text with its label.
     """
-    if isinstance(given, Mapping) and given and all(map(_is_table, given.values())):
-        return {str(split): _columns_of_table(part) for split, part in given.items()}
-    if _is_table(given):
-        return {UNNAMED: _columns_of_table(given)}
-    if not isinstance(given, (list, tuple)) or not isinstance(given[0], (list, tuple)):
+    if isinstance(tables, Mapping) and tables and all(map(_is_table, tables.values())):
+        return {str(split): _columns_of_table(part) for split, part in tables.items()}
+    if _is_table(tables):
+        return {UNNAMED: _columns_of_table(tables)}
+    if not isinstance(tables, (list, tuple)) or not isinstance(tables[0], (list, tuple)):
         return None
-    for i, pair in enumerate(given):
+    for i, pair in enumerate(tables):
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise UserError(f"corpus[{i}] is {pair!r:.60}, not a text with its label, as others.")
-    texts, labels = zip(*given, strict=True)
+    texts, labels = zip(*tables, strict=True)
     return {UNNAMED: {"text": list(texts), "label": list(map(plain, labels))}}
 
 
@@ -134,25 +134,25 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _is_table(given: object) -> bool:
+def _is_table(table: object) -> bool:
     """Whether it is a data frame, a dataset of `datasets`, or a dict."""
-    dataset = type(given).__module__.startswith("datasets.") and hasattr(given, "column_names")
-    return dataset or isinstance(given, (pd.DataFrame, Mapping))
+    dataset = type(table).__module__.startswith("datasets.") and hasattr(table, "column_names")
+    return dataset or isinstance(table, (pd.DataFrame, Mapping))
 
 
-def is_in_memory(given: object) -> bool:
+def is_in_memory(corpus: object) -> bool:
     """Whether what was given as a corpus is one, or sentences or a table: no names or paths.
 
     Raises:
         UserError: it is an array, or a table of another library.
     """
-    if isinstance(given, Corpus) or _is_table(given):
+    if isinstance(corpus, Corpus) or _is_table(corpus):
         return True
-    if hasattr(given, "shape"):
+    if hasattr(corpus, "shape"):
         raise UserError(
-            f"corpus={type(given).__name__}: no table that is read; give a pandas.DataFrame (by "
+            f"corpus={type(corpus).__name__}: no table that is read; give a pandas.DataFrame (by "
             "table.to_pandas()), a dict of lists, or a list of (text, label)."
         )
-    if not isinstance(given, (list, tuple)) or not given:
+    if not isinstance(corpus, (list, tuple)) or not corpus:
         return False
-    return not all(isinstance(each, (str, Path)) for each in given)
+    return not all(isinstance(name, (str, Path)) for name in corpus)

@@ -54,8 +54,8 @@ def read_blimp(source: Source) -> Corpus:
                     row = json.loads(line)
                     uid = row["UID"]
                     pair = row["sentence_good"], row["sentence_bad"]
-                    of = MERGED.get(row["linguistics_term"], row["linguistics_term"])
-                    items.append(minimal_pair(f"{uid}-{row['pairID']}", uid, *pair, of))
+                    phenomenon = MERGED.get(row["linguistics_term"], row["linguistics_term"])
+                    items.append(minimal_pair(f"{uid}-{row['pairID']}", uid, *pair, phenomenon))
     except (OSError, zipfile.BadZipFile, zlib.error, ValueError, KeyError) as error:
         raise UserError(f"{archive}: cannot be read ({error}); fetch it again.") from error
     return source.corpus(items=items)
@@ -73,8 +73,8 @@ def read_clams(source: Source, languages: Sequence[str] = LANGUAGES) -> Corpus:
         if language not in languages:
             continue
         lines = content.decode().splitlines()
-        for number, (one, other) in enumerate(zip(lines[::2], lines[1::2], strict=True)):
-            (first, good), (second, bad) = one.split("\t"), other.split("\t")
+        for number, (good_line, bad_line) in enumerate(zip(lines[::2], lines[1::2], strict=True)):
+            (first, good), (second, bad) = good_line.split("\t"), bad_line.split("\t")
             if (first, second) != ("True", "False"):
                 raise UserError(f"{archive}: {path}, line {2 * number + 1}: no pair.")
             paradigm = f"{language}.{construction}"
@@ -107,43 +107,43 @@ def read_suites(source: Source) -> Corpus:
         suite = json.loads(content)
         name = path.removesuffix(".json")
         formulas = [prediction["formula"] for prediction in suite["predictions"]]
-        tested = tuple(formula for formula in formulas if "=" not in formula)
-        equalities += len(formulas) - len(tested)
-        (circuit,) = (each for each, names in CIRCUITS.items() if name.startswith(names))
+        predictions = tuple(formula for formula in formulas if "=" not in formula)
+        equalities += len(formulas) - len(predictions)
+        (circuit,) = (term for term, names in CIRCUITS.items() if name.startswith(names))
         for item in suite["items"]:
             texts = {
-                condition["condition_name"]: written(condition["regions"])
+                condition["condition_name"]: region_texts(condition["regions"])
                 for condition in item["conditions"]
             }
             number = f"{name}-{item['item_number']}"
-            items.append(Item(number, "pairs", name, texts, circuit, tested))
+            items.append(Item(number, "pairs", name, texts, circuit, predictions))
     notes = {"predictions that surprisals are equal, left out": equalities}
     return source.corpus({}, notes, items)
 
 
-def written(regions: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+def region_texts(regions: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     """The regions of a text, each after the first with the space before it.
 
     The published figures are of words and punctuation with spaces between, as in the files. Empty
     regions, as of a gap, stay empty.
     """
-    found: list[str] = []
+    texts: list[str] = []
     for region in sorted(regions, key=lambda region: int(region["region_number"])):
         content = " ".join(str(region["content"]).split())
-        space = " " if any(found) and content else ""
-        found.append(space + content)
-    return tuple(found)
+        space = " " if any(texts) and content else ""
+        texts.append(space + content)
+    return tuple(texts)
 
 
 def read_diagnostics(source: Source) -> Corpus:
     """Read the items of all three, in the order of the files."""
     readers = {"cprag": _cprag, "role": _role, "neg-simp": _neg, "neg-nat": _neg}
     items: list[Item] = []
-    for role, read in readers.items():
+    for role, reader in readers.items():
         (path,) = source.files[role]
         rows = list(csv.DictReader(read_text(path).splitlines(), delimiter="\t"))
         try:
-            items += read(path.stem, rows)
+            items += reader(path.stem, rows)
         except (KeyError, ValueError) as error:
             raise UserError(f"{path}: cannot be read ({error}); fetch it again.") from error
     return source.corpus(items=items)
@@ -156,7 +156,7 @@ def _context(
     return Item(name, "contexts", paradigm, texts, target=1, **fields)
 
 
-def completed(context: str, word: str) -> tuple[str, str, str]:
+def context_regions(context: str, word: str) -> tuple[str, str, str]:
     """A context, the word to fill in, and the rest."""
     return context.strip(), f" {word.strip()}", "."
 
@@ -169,7 +169,7 @@ def _cprag(name: str, rows: list[dict[str, str]]) -> Iterator[Item]:
         yield _context(
             f"{name}-{row['item']}",
             f"{name}, {constraint[row['constraint']]}",
-            {word.replace("_", " "): completed(context, row[word]) for word in words},
+            {word.replace("_", " "): context_regions(context, row[word]) for word in words},
             phenomenon=name,
             answers=("expected",),
             good="expected",
@@ -182,17 +182,17 @@ def _role(name: str, rows: list[dict[str, str]]) -> Iterator[Item]:
     pairs: dict[str, list[dict[str, str]]] = defaultdict(list)
     for row in rows:
         pairs[row["item"].partition("-")[0]].append(row)
-    for number, both in pairs.items():
+    for number, contexts in pairs.items():
         cluster = f"{name}-{number}"
-        for row in both:
+        for row in contexts:
             answers = tuple(row["expected"].split("|"))
-            texts = {word: completed(row["context"], word) for word in answers}
-            more = {"answers": answers, "cluster": cluster}
-            yield _context(f"{name}-{row['item']}", name, texts, phenomenon=name, **more)
-        one, other = sorted(both, key=lambda row: -float(row["tgt_cloze"]))
+            texts = {word: context_regions(row["context"], word) for word in answers}
+            fields = {"answers": answers, "cluster": cluster}
+            yield _context(f"{name}-{row['item']}", name, texts, phenomenon=name, **fields)
+        usual_row, reversed_row = sorted(contexts, key=lambda row: -float(row["tgt_cloze"]))
         texts = {
-            "usual": completed(one["context"], one["target"]),
-            "reversed": completed(other["context"], one["target"]),
+            "usual": context_regions(usual_row["context"], usual_row["target"]),
+            "reversed": context_regions(reversed_row["context"], usual_row["target"]),
         }
         rivals = ("reversed",)
         yield _context(cluster, name, texts, phenomenon=name, good="usual", rivals=rivals)
@@ -210,7 +210,7 @@ def _neg(name: str, rows: list[dict[str, str]]) -> Iterator[Item]:
             for kind, column in zip(("true", "false"), columns, strict=True):
                 article = "an" if row[column].strip()[0] in "aeiou" else "a"
                 context = row[f"context_{polarity[:3]}"].replace("(a|an)", article)
-                texts[kind] = completed(context, row[column])
+                texts[kind] = context_regions(context, row[column])
             yield _context(
                 f"{name}-{row['item']}-{polarity}",
                 f"{name}, {polarity}{licensing[row.get('licensing')]}",
@@ -253,7 +253,7 @@ def find_items(
 
     identity = {f"{kind} {i}": sha256(path) for i, path in enumerate(paths)}
     files = {role: (path,) for role, path in zip(identity, paths, strict=True)}
-    return Source(name, "", "", files, identity, read, frozenset((str(kind),)), own=True)
+    return Source(name, "", "", files, identity, read, frozenset((str(kind),)), from_user=True)
 
 
 def _kind_of_suite(columns: Row) -> Kind | None:
@@ -281,10 +281,10 @@ def _table_items(
                 raise UserError(f"{path}, {where}: {error}; correct the row.") from error
 
 
-def _pair(name: str, row: Row, of_file: str) -> Item:
+def _pair(name: str, row: Row, default_paradigm: str) -> Item:
     return minimal_pair(
         name,
-        _text_in_column(row, "UID", of_file),
+        _text_in_column(row, "UID", default_paradigm),
         _text_in_column(row, "sentence_good"),
         _text_in_column(row, "sentence_bad"),
         _text_in_column(row, "linguistics_term", ""),

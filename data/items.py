@@ -69,12 +69,12 @@ def sample_of_each(items: Iterable[Item], limit: int) -> list[Item]:
     cluster, since conditions of the same context are compared.
     """
 
-    def place(item: Item) -> bytes:
+    def digest(item: Item) -> bytes:
         name = item.cluster or item.id if item.kind == "contexts" else item.id
         return hashlib.sha256(name.encode()).digest()
 
     paradigms: dict[str, list[Item]] = defaultdict(list)
     for item in items:
         paradigms[item.paradigm].append(item)
-    drawn = {item.id for each in paradigms.values() for item in sorted(each, key=place)[:limit]}
-    return [item for item in items if item.id in drawn]
+    ids = {item.id for group in paradigms.values() for item in sorted(group, key=digest)[:limit]}
+    return [item for item in items if item.id in ids]

@@ -102,10 +102,10 @@ class LabelledRows:
         value, n = row.labels[name], len(row.words)
         if not per_word:
             # doccano writes the only class of a text, or none, as a list.
-            one = self.text and isinstance(value, list) and len(value) < 2
-            value = (value or [None]) if one else [value]
+            is_single = self.text and isinstance(value, list) and len(value) < 2
+            value = (value or [None]) if is_single else [value]
         elif self.space_separated:
-            value = separated(value)
+            value = split_cell(value)
         elif value is None:
             value = [None] * n
         if not isinstance(value, list):
@@ -113,17 +113,17 @@ class LabelledRows:
         if per_word and len(value) != n:
             raise row.error(f"{n} tokens, but {len(value)} labels in {name}.")
         for label in value:
-            inner = label[0] if isinstance(label, list) and label else None
-            if isinstance(label, dict) or isinstance(inner, (dict, list)):
+            first_label = label[0] if isinstance(label, list) and label else None
+            if isinstance(label, dict) or isinstance(first_label, (dict, list)):
                 raise row.error(
                     f"{name} contains {_short(label)}, which cannot be a label; keep one, or turn "
                     "spans of characters into tokens and tags (docs/corpora.md, Annotation tools)."
                 )
             if isinstance(label, list):
-                remedy = f"write {inner!r} alone" if len(label) == 1 else "keep one label"
+                remedy = f"write {first_label!r} alone" if len(label) == 1 else "keep one label"
                 raise row.error(f"{name} is a list, {_short(label)}; {remedy}.")
-            dated = type(label).__module__.partition(".")[0] in ("datetime", "pandas")
-            if not (label is None or dated or isinstance(label, (str, int, float, Decimal))):
+            is_date = type(label).__module__.partition(".")[0] in ("datetime", "pandas")
+            if not (label is None or is_date or isinstance(label, (str, int, float, Decimal))):
                 kind = type(label).__name__
                 raise row.error(f"{name} is {_short(label)}, a {kind}; give text or a number.")
         return value
@@ -172,7 +172,7 @@ def words_of(value: Any, text: str, space_separated: bool) -> list[str]:
             raise ValueError(f"{name} is not a text: {_short(value)}; correct the row.")
         words = [value]
     else:
-        words = separated(value) if space_separated else value
+        words = split_cell(value) if space_separated else value
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise ValueError(f"tokens is not a list of strings: {_short(value)}.")
         if not all(blank := list(map(bare, words))):
@@ -185,7 +185,7 @@ def words_of(value: Any, text: str, space_separated: bool) -> list[str]:
     return words
 
 
-def separated(cell: str) -> list[str]:
+def split_cell(cell: str) -> list[str]:
     """The parts of a cell of CSV between spaces; a no-break space is part of a word."""
     return [word for word in re.split(r"[ \t\r\n]+", cell) if word]
 
@@ -208,14 +208,14 @@ def infer_column(table: LabelledRows, name: str) -> LabelColumn:
     words = not texts and _per_word(table, name)
     shape: Literal["word", "sentence", "text"]
     shape = "text" if texts else "word" if words else "sentence"
-    found = [(row, table.labels(row, name, words)) for row in rows]
-    labels = [(row, label) for row, own in found for label in own if label is not None]
+    row_labels = [(row, table.labels(row, name, words)) for row in rows]
+    labels = [(row, label) for row, cell in row_labels for label in cell if label is not None]
     if not labels:
         flag = "--label" if texts else "--task-from"
         raise UserError(f"{flag} {name}: {rows[0].table} has no label.")
     commas = [(row, x) for row, x in labels if isinstance(x, str) and _COMMA.fullmatch(x)]
-    others = sum(not _is_number(x) for _, x in labels) - len(commas)
-    if commas and (not others or 2 * len(commas) > len(labels)):
+    n_other = sum(not _is_number(x) for _, x in labels) - len(commas)
+    if commas and (not n_other or 2 * len(commas) > len(labels)):
         row, label = commas[0]
         raise row.error(
             f"{name} is {label!r}, with a comma; write a number with a decimal point (pandas reads "
@@ -236,11 +236,11 @@ def infer_column(table: LabelledRows, name: str) -> LabelColumn:
             "cells"
         )
     scheme = scheme_of(counts) if words else None
-    if scheme and scheme.is_bio and any(scheme.as_bio(own)[1] for _, own in found):
+    if scheme and scheme.is_bio and any(scheme.as_bio(cell)[1] for _, cell in row_labels):
         scheme = Scheme("IOB")
     uneven = texts and max(counts.values()) > UNEVEN * len(labels) / len(counts)
-    every = (x for row in rows for x in table.values(row, name, words))
-    stripped = sum(isinstance(x, str) and x != bare(x) for x in every)
+    raw_labels = (x for row in rows for x in table.values(row, name, words))
+    stripped = sum(isinstance(x, str) and x != bare(x) for x in raw_labels)
     return LabelColumn(name, shape, "classification", scheme, uneven, stripped=stripped)
 
 
@@ -250,20 +250,20 @@ def classes_of_floats(table: LabelledRows, name: str) -> LabelledRows | None:
     Where a label is missing, pandas turns the classes 0 and 1 into 0.0 and 1.0.
     """
     cells = [row.labels[name] for row in table.rows]
-    every = [x for cell in cells for x in (cell if isinstance(cell, list) else [cell])]
-    there = [x for x in every if not _is_missing(x, True)]
+    labels = [x for cell in cells for x in (cell if isinstance(cell, list) else [cell])]
+    present = [x for x in labels if not _is_missing(x, True)]
     # Other splits or files may have no gap, so their classes are integers.
-    if len(there) == len(every) or not all(map(_is_whole, there)) or not _are_numbers(there):
+    if len(present) == len(labels) or not all(map(_is_whole, present)) or not _are_numbers(present):
         return None
-    if len(set(map(float, there))) > _MOST_CLASSES:
+    if len(set(map(float, present))) > _MOST_CLASSES:
         return None
 
-    def named(x: Any) -> Any:
+    def class_names(x: Any) -> Any:
         if isinstance(x, list):
-            return list(map(named, x))
+            return list(map(class_names, x))
         return str(int(float(x))) if _is_whole(x) else x
 
-    pairs = zip(table.rows, map(named, cells), strict=True)
+    pairs = zip(table.rows, map(class_names, cells), strict=True)
     return replace(table, rows=[replace(x, labels={**x.labels, name: y}) for x, y in pairs])
 
 
@@ -284,8 +284,8 @@ def _are_numbers(labels: Sequence[object]) -> bool:
         or (isinstance(x, (str, Decimal)) and bool(_DECIMAL.fullmatch(str(x).strip())))
         for x in labels
     )
-    every = all(map(_is_number, labels))
-    return decimal > 0 and (every or 2 * decimal > len(labels))
+    all_numbers = all(map(_is_number, labels))
+    return decimal > 0 and (all_numbers or 2 * decimal > len(labels))
 
 
 def _per_word(table: LabelledRows, name: str) -> bool:
@@ -293,9 +293,9 @@ def _per_word(table: LabelledRows, name: str) -> bool:
     if not table.space_separated:
         return any(isinstance(row.labels[name], list) for row in table.rows)
     # A cell of CSV is one string; the majority of rows with several words decides.
-    several = [row for row in table.rows if len(row.words) > 1]
-    equal = sum(len(separated(row.labels[name])) == len(row.words) for row in several)
-    return 2 * equal > len(several)
+    long_rows = [row for row in table.rows if len(row.words) > 1]
+    equal = sum(len(split_cell(row.labels[name])) == len(row.words) for row in long_rows)
+    return 2 * equal > len(long_rows)
 
 
 def _is_missing(label: object, text: bool) -> bool:
@@ -354,32 +354,32 @@ def read_rows(
                 special=table.special,
             )
         )
-    return dict(parts), {what: n for what, n in notes.items() if n}
+    return dict(parts), {note: n for note, n in notes.items() if n}
 
 
 def require_shared_labels(
-    splits: Mapping[str, Sequence[Sentence]], columns: Iterable[LabelColumn], what: str
+    splits: Mapping[str, Sequence[Sentence]], columns: Iterable[LabelColumn], flag: str
 ) -> None:
     """Check that no class of texts occurs in one split alone, to be learnt or tested but not both.
 
     Args:
-        what: name of the corpus in error messages.
+        flag: how error messages refer to the corpus, e.g. ``--corpus ewt``.
 
     Raises:
         UserError: one does.
     """
     for column in (x for x in columns if x.kind == "classification"):
-        found: dict[Label, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        by_label: dict[Label, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         for split, sentences in splits.items():
             for sentence in sentences:
                 (label,) = sentence.layer(column.layer)
-                found[label][split].append(sentence.id)
-        alone = [x for x, places in found.items() if x is not None and len(places) == 1]
-        if alone:
-            ((split, ids),) = found[alone[0]].items()
+                by_label[label][split].append(sentence.id)
+        lone = [x for x, places in by_label.items() if x is not None and len(places) == 1]
+        if lone:
+            ((split, ids),) = by_label[lone[0]].items()
             raise UserError(
-                f"{what}: labels of {column.name} that occur in only one split: {len(alone)} of "
-                f"{len(found.keys() - {None})}, such as {_short(alone[0])} in {split} "
+                f"{flag}: labels of {column.name} that occur in only one split: {len(lone)} of "
+                f"{len(by_label.keys() - {None})}, such as {_short(lone[0])} in {split} "
                 f"({counted(len(ids), 'text')}, first row {ids[0].rpartition('-')[2]}); merge or "
                 "remove rare labels, or shuffle rows that are sorted."
             )

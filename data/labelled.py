@@ -83,7 +83,7 @@ def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
             identity[f"{split} {i}"] = sha256(path)
     if is_csv:
         identity["rules for CSV"] = _CSV_RULES
-    labelled = _labelled(rows, is_csv, request)
+    labelled = _table_of_rows(rows, is_csv, request)
     return _source(name, identity, labelled, request, files=files)
 
 
@@ -105,20 +105,20 @@ def find_columns(
                 f"corpus=…: a table of the columns {', '.join(columns) or 'none'}; give one with "
                 "rows, and name its columns: text= and label= for texts, task_from= for tokens."
             )
-    named = (request.texts or "tokens", *request.labelled)
+    column_names = (request.texts or "tokens", *request.labelled)
     tables = {
         split: {
-            x: [list(y) if isinstance(y, tuple) and x in named else y for y in column]
+            x: [list(y) if isinstance(y, tuple) and x in column_names else y for y in column]
             for x, column in columns.items()
         }
         for split, columns in tables.items()
     }
     rows = _rows_of_splits(tables, f"the table {name}", request)
-    values = [{x: columns.get(x) for x in named} for columns in tables.values()]
+    values = [{x: columns.get(x) for x in column_names} for columns in tables.values()]
     content = repr([([row.split for row in rows], [row.document for row in rows], *values)])
     identity = {"table": hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()}
     limits = {"limit": request.limit, "drop_overlap": request.drop_overlap}
-    return _source(name, identity, _labelled(rows, False, request), request, **limits)
+    return _source(name, identity, _table_of_rows(rows, False, request), request, **limits)
 
 
 def find_dataset(name: str, request: CorpusRequest) -> Source:
@@ -147,11 +147,11 @@ def find_dataset(name: str, request: CorpusRequest) -> Source:
         builder.download_and_prepare()
         parts = builder.as_dataset(in_memory=True).items()
         rows = _rows_of_splits({str(x): part for x, part in parts}, repository, request)
-    labelled = _labelled(rows, False, request)
+    labelled = _table_of_rows(rows, False, request)
     return _source(name, {"commit": commit}, labelled, request, version=commit, licence=licence)
 
 
-def _licence(folder: Path, where: str) -> str:
+def _licence(folder: Path, flag: str) -> str:
     """The licence stated in a dataset's README; empty if none."""
     readme = folder / "README.md"
     if not readme.is_file():
@@ -161,26 +161,26 @@ def _licence(folder: Path, where: str) -> str:
     try:
         card: dict[str, Any] = vars(DatasetCard(read_text(readme)).data)
     except (ValueError, TypeError, AttributeError) as error:
-        why = " ".join(str(error).split())[:200]
+        reason = " ".join(str(error).split())[:200]
         raise UserError(
-            f"{where}: its README cannot be parsed ({why}). Give a file of your own."
+            f"{flag}: its README cannot be parsed ({reason}). Give a file of your own."
         ) from error
     if "://" in json.dumps(card.get("configs", ""), default=str):
         raise UserError(
-            f"{where}: its data are at another address, which is not followed; download "
+            f"{flag}: its data are at another address, which is not followed; download "
             "them and give the file."
         )
     licence = card.get("license") or ""
     return ", ".join(map(str, licence)) if isinstance(licence, list) else str(licence)
 
 
-def _require_inside(files: Mapping[Any, Any], folder: Path, where: str) -> None:
+def _require_inside(files: Mapping[Any, Any], folder: Path, flag: str) -> None:
     """Refuse a dataset that refers to files outside its own folder in the hub cache."""
     repository = folder.resolve().parent.parent
     for path in (Path(str(file)) for part in files.values() for file in part):
         if not path.resolve().is_relative_to(repository):
             raise UserError(
-                f"{where}: refers to the file {path} outside the dataset, which is not read."
+                f"{flag}: refers to the file {path} outside the dataset, which is not read."
             )
 
 
@@ -192,25 +192,25 @@ def _source(
     **fields: Any,
 ) -> Source:
     """The rows as a corpus; `fields` are further ones of `Source`."""
-    named = {row.document for row in table.rows}
+    documents = {row.document for row in table.rows}
     # pandas writes 1.0 for the group 1 where groups of other rows of a file are missing.
-    if same := {x for x in named if re.fullmatch(r"-?\d+\.0", x) and x[:-2] in named}:
-        names = {x: x[:-2] if x in same else x for x in named}
+    if floats := {x for x in documents if re.fullmatch(r"-?\d+\.0", x) and x[:-2] in documents}:
+        names = {x: x[:-2] if x in floats else x for x in documents}
         table = replace(table, rows=[replace(x, document=names[x.document]) for x in table.rows])
         identity = {**identity, "equal documents": "one"}
     splits = {row.split for row in table.rows}
     split_by = request.split_by
     if splits == {UNNAMED} and split_by is None:
         # No file or row names a split, so it is safe to cut the three splits.
-        grouped = request.group or all(row.document for row in table.rows)
-        split_by = "document" if grouped else "sentence"
+        has_groups = request.group or all(row.document for row in table.rows)
+        split_by = "document" if has_groups else "sentence"
     require_splits(splits, split_by, f"--corpus {name}")
     # The same files may be read in other ways.
-    asked = {
+    settings = {
         flag: getattr(request, flag)
         for flag in ("text", "messages", "special_tokens", "group", "field")
     }
-    identity = {**identity, **{f"--{flag}": given for flag, given in asked.items() if given}}
+    identity = {**identity, **{f"--{flag}": value for flag, value in settings.items() if value}}
     for column in request.labelled:
         if classes := classes_of_floats(table, column):
             table, identity[f"whole floats of {column}"] = classes, "classes"
@@ -222,24 +222,24 @@ def _source(
     if any(map(has_further_keys, chats)):
         identity["chats"] = hashlib.sha256("".join(chats).encode()).hexdigest()
     columns = {column: infer_column(table, column) for column in request.labelled}
-    for column, found in columns.items():
-        if found.stripped:
+    for column, label_column in columns.items():
+        if label_column.stripped:
             identity[f"labels of {column}"] = "without spaces at their edges"
-        if found.scheme == Scheme("IOB"):
-            identity[f"tags of {column}"] = str(found.scheme)
+        if label_column.scheme == Scheme("IOB"):
+            identity[f"tags of {column}"] = str(label_column.scheme)
     return Source(
         name,
         **{"version": "", "licence": "", "files": {}, **fields},
         identity=identity,
         read=partial(_read_labelled, table=table),
         layers=frozenset(column.layer for column in columns.values()),
-        own=True,
+        from_user=True,
         columns=columns,
         split_by=None if splits >= set(SPLITS) else split_by,
     )
 
 
-def _labelled(
+def _table_of_rows(
     rows: list[LabelledRow], space_separated: bool, request: CorpusRequest
 ) -> LabelledRows:
     chat = bool(request.messages)
@@ -248,20 +248,20 @@ def _labelled(
 
 def _read_labelled(source: Source, table: LabelledRows) -> Corpus:
     parts, notes = read_rows(table, source.columns)
-    where = f"--corpus {source.name}"
-    splits, cut = cut_missing_splits(parts, source.split_by or "sentence", where)
+    flag = f"--corpus {source.name}"
+    splits, cut = cut_missing_splits(parts, source.split_by or "sentence", flag)
     if table.text:
-        require_shared_labels(splits, source.columns.values(), where)
-        known = {text.document for text in splits["train"]} - {""}
+        require_shared_labels(splits, source.columns.values(), flag)
+        train_documents = {text.document for text in splits["train"]} - {""}
         for split in ("dev", "test"):
-            if shared := sum(text.document in known for text in splits[split]):
+            if shared := sum(text.document in train_documents for text in splits[split]):
                 cut[f"{split} texts of a group that also occurs in train"] = shared
     return source.corpus(splits, {**notes, **cut})
 
 
 def _rows_of_splits(
     tables: Mapping[str, Mapping[str, list[Any]] | datasets.Dataset],
-    place: str,
+    table_name: str,
     request: CorpusRequest,
 ) -> list[LabelledRow]:
     """The rows of train, dev and test, or of all under `UNNAMED`; other splits are skipped.
@@ -273,20 +273,20 @@ def _rows_of_splits(
     for split, table in tables.items():
         columns = table if isinstance(table, Mapping) else columns_of(table)
         if split == UNNAMED and len(tables) == 1:
-            rows += _labelled_rows(columns, split, place, request)
+            rows += _labelled_rows(columns, split, table_name, request)
         elif canonical := canonical_split(split):
-            rows += _labelled_rows(columns, canonical, f"{place} {split}", request)
+            rows += _labelled_rows(columns, canonical, f"{table_name} {split}", request)
         else:
-            progress.say(f"skipped the split {split!r} of {place}: not train, dev or test")
+            progress.say(f"skipped the split {split!r} of {table_name}: not train, dev or test")
     if not rows:
-        raise UserError(f"{place}: has no train, dev or test split; rename its splits.")
+        raise UserError(f"{table_name}: has no train, dev or test split; rename its splits.")
     return rows
 
 
 def _labelled_rows(
     table: Mapping[str, list[Any]],
     split: str,
-    place: str,
+    table_name: str,
     request: CorpusRequest,
     lines: Sequence[int] = (),
     space_separated: bool = False,
@@ -308,14 +308,14 @@ def _labelled_rows(
                 names += " (for labels of whole texts, give --text text --label COLUMN)"
             elif len(next(iter(table.values()))) == 1 and not space_separated:
                 names += " (if the rows lie below one of these keys, give --field KEY)"
-            raise UserError(f"{place}: no column for {flag}; the columns are {names}.")
+            raise UserError(f"{table_name}: no column for {flag}; the columns are {names}.")
     splits = [split] * len(table[words])
     if "split" in table and split == UNNAMED:
         splits = [canonical_split(str(s)) or str(s) for s in table["split"]]
     groups = table.get(request.group or "document", [None] * len(splits))
     ids = table.get("id", ()) if request.texts and request.group != "id" else ()
     tools = table.get("tools" if "tools" not in flags else "", [None] * len(splits))
-    first: dict[str, str] = {}
+    first_use: dict[str, str] = {}
     rows = []
     for i, cell in enumerate(table[words]):
         where = f"line {lines[i]}" if lines else f"row {i + 1}"
@@ -323,9 +323,9 @@ def _labelled_rows(
             if splits[i] not in (*SPLITS, UNNAMED):
                 raise ValueError(f"unknown split {splits[i]!r}; use train, dev or test.")
             name = document_of(ids[i]) if ids else ""
-            if name and first.setdefault(name, where) != where:
+            if name and first_use.setdefault(name, where) != where:
                 raise ValueError(
-                    f"the id {name!r:.60} is already used by {first[name]}; remove one, or "
+                    f"the id {name!r:.60} is already used by {first_use[name]}; remove one, or "
                     "rename the column."
                 )
             if request.messages:
@@ -333,9 +333,11 @@ def _labelled_rows(
             else:
                 tokens = words_of(cell, request.text, space_separated)
         except ValueError as error:
-            raise UserError(f"{place}, {where}: {error}") from error
+            raise UserError(f"{table_name}, {where}: {error}") from error
         labels = {column: table[column][i] for column in request.labelled}
-        rows.append(LabelledRow(place, where, splits[i], document_of(groups[i]), tokens, labels))
+        rows.append(
+            LabelledRow(table_name, where, splits[i], document_of(groups[i]), tokens, labels)
+        )
     return rows
 
 
@@ -348,11 +350,11 @@ def _table_of_json(path: Path, field: str = "") -> Table:
     text = read_text(path)
     lines: list[int] = []
     if field or (path.suffix.lower() == ".json" and text.lstrip().startswith("[")):
-        rows = _below(path, field, _parsed(str(path), text))
+        rows = _array_below(path, field, _json_content(str(path), text))
     else:
         lines = [n for n, line in enumerate(text.split("\n"), start=1) if line.strip()]
-        every = text.split("\n")
-        rows = [_parsed(f"{path}, line {n}", every[n - 1]) for n in lines]
+        all_lines = text.split("\n")
+        rows = [_json_content(f"{path}, line {n}", all_lines[n - 1]) for n in lines]
     for i, row in enumerate(rows):
         if not isinstance(row, dict):
             where = f"line {lines[i]}" if lines else f"element {i + 1}"
@@ -363,31 +365,31 @@ def _table_of_json(path: Path, field: str = "") -> Table:
     return {name: [row.get(name) for row in rows] for name in names}, lines
 
 
-def _parsed(place: str, text: str) -> Any:
+def _json_content(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UserError(
-            f"{place}: not JSON ({error}); write one object per line, or give --field KEY if the "
+            f"{name}: not JSON ({error}); write one object per line, or give --field KEY if the "
             "rows lie below a key."
         ) from error
 
 
-def _below(path: Path, field: str, found: Any) -> list[Any]:
+def _array_below(path: Path, field: str, content: Any) -> list[Any]:
     """The array below the key `field`."""
     for key in field.split(".") if field else ():
-        if not isinstance(found, dict) or key not in found:
-            keys = ", ".join(map(str, found))[:200] if isinstance(found, dict) else ""
+        if not isinstance(content, dict) or key not in content:
+            keys = ", ".join(map(str, content))[:200] if isinstance(content, dict) else ""
             raise UserError(
                 f"--field {field}: {path} has no key {key!r} there; the keys are {keys or 'none'}."
             )
-        found = found[key]
-    if not isinstance(found, list):
+        content = content[key]
+    if not isinstance(content, list):
         raise UserError(f"--field {field}: {path} has no rows there; name the key of an array.")
-    return found
+    return content
 
 
-def _csv(path: Path) -> Table:
+def _table_of_csv(path: Path) -> Table:
     """Read all cells as strings; the line number of a row is that of its last line."""
     csv.field_size_limit(1 << 30)
     text = read_text(path)
@@ -425,7 +427,7 @@ def _csv(path: Path) -> Table:
     return dict(zip(header, map(list, zip(*rows, strict=True)), strict=True)), numbers
 
 
-def _parquet(path: Path) -> Table:
+def _table_of_parquet(path: Path) -> Table:
     with _loading(str(path)), path.open("rb") as file:
         from datasets import Dataset
         from pyarrow.parquet import read_table
@@ -441,7 +443,7 @@ def read_table(path: Path, field: str = "") -> Table:
     """
     if path.suffix.lower() in (".json", ".jsonl"):
         return _table_of_json(path, field)
-    return _csv(path) if path.suffix.lower() == ".csv" else _parquet(path)
+    return _table_of_csv(path) if path.suffix.lower() == ".csv" else _table_of_parquet(path)
 
 
 def columns_of(part: datasets.Dataset) -> dict[str, list[Any]]:
@@ -469,7 +471,7 @@ def _class_name(feature: datasets.ClassLabel, value: int | None) -> str | None:
 
 
 @contextlib.contextmanager
-def _loading(place: str) -> Iterator[str]:
+def _loading(name: str) -> Iterator[str]:
     """A temporary cache for `datasets`, whose errors become UserErrors.
 
     The copies that it makes are not needed once the rows are in memory.
@@ -496,5 +498,5 @@ def _loading(place: str) -> Iterator[str]:
         RuntimeError,
     ) as error:
         cause = error.__cause__ or error
-        why = " ".join(f"{type(cause).__name__}: {cause}".split())[:300]
-        raise UserError(f"{place}: cannot be read as a table ({why}); fix the file.") from error
+        reason = " ".join(f"{type(cause).__name__}: {cause}".split())[:300]
+        raise UserError(f"{name}: cannot be read as a table ({reason}); fix the file.") from error

@@ -80,9 +80,9 @@ def _pipeline_folder(name: str) -> Path:
         spec = None
     # A package has the pipeline in a folder with its version, en_core_web_sm-3.8.0.
     package = map(Path, (spec.submodule_search_locations or []) if spec else [])
-    for place in (path, *package):
-        if found := sorted(place.glob("*/config.cfg")):
-            return found[-1].parent.resolve()
+    for folder in (path, *package):
+        if configs := sorted(folder.glob("*/config.cfg")):
+            return configs[-1].parent.resolve()
     raise UserError(
         f"--annotate {name}: neither the folder of a spaCy pipeline nor an installed one; run "
         f"python -m spacy download {name}, or give a folder."
@@ -95,14 +95,14 @@ def _read_with_pipeline(source: Source, pipeline: Path) -> Corpus:
     try:
         nlp = spacy.load(pipeline)
     except (OSError, ValueError, KeyError, ImportError) as error:
-        why = " ".join(str(error).split())[:300]
+        reason = " ".join(str(error).split())[:300]
         raise UserError(
-            f"--annotate {pipeline}: spaCy cannot load it ({why}); give another pipeline."
+            f"--annotate {pipeline}: spaCy cannot load it ({reason}); give another pipeline."
         ) from error
     notes: Counter[str] = Counter()
     parts: dict[str, list[Sentence]] = {}
     for split, paths in source.files.items():
-        parts[split] = [s for path in paths for s in _annotated(nlp, path, notes)]
+        parts[split] = [s for path in paths for s in _sentences_of_file(nlp, path, notes)]
         if not parts[split]:
             raise UserError(f"{paths[0]}: contains no text; is it the right file?")
     with_trees = sum(bool(sentence.heads) for part in parts.values() for sentence in part)
@@ -111,7 +111,7 @@ def _read_with_pipeline(source: Source, pipeline: Path) -> Corpus:
     return source.corpus(parts, notes)
 
 
-def _annotated(nlp: Language, path: Path, notes: Counter[str]) -> Iterator[Sentence]:
+def _sentences_of_file(nlp: Language, path: Path, notes: Counter[str]) -> Iterator[Sentence]:
     """Yield the sentences of one file."""
     paragraphs = list(_paragraphs(read_text(path)))
     for line, text in paragraphs:
@@ -126,9 +126,9 @@ def _annotated(nlp: Language, path: Path, notes: Counter[str]) -> Iterator[Sente
         try:
             doc = next(docs)
         except (KeyError, ValueError, TypeError, AttributeError, IndexError, RuntimeError) as error:
-            why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             raise UserError(
-                f"--annotate {nlp.meta['name']}: the pipeline failed ({why}); use another."
+                f"--annotate {nlp.meta['name']}: the pipeline failed ({reason}); use another."
             ) from error
         if not doc.has_annotation("SENT_START"):
             raise UserError(
@@ -136,8 +136,8 @@ def _annotated(nlp: Language, path: Path, notes: Counter[str]) -> Iterator[Sente
                 "with a parser, a senter or a sentencizer."
             )
         # None if the language or the pipeline does not provide them.
-        parsed = doc.has_annotation("DEP")
-        chunks = list(doc.noun_chunks) if parsed and doc.vocab.get_noun_chunks else None
+        is_parsed = doc.has_annotation("DEP")
+        chunks = list(doc.noun_chunks) if is_parsed and doc.vocab.get_noun_chunks else None
         for number, span in enumerate(doc.sents, start=1):
             notes["whitespace tokens left out"] += sum(token.is_space for token in span)
             words = [token for token in span if not token.is_space]
@@ -149,8 +149,8 @@ def _annotated(nlp: Language, path: Path, notes: Counter[str]) -> Iterator[Sente
 def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
     """Each paragraph with the number of its first line."""
     lines = text.rstrip().split("\n")
-    begun = next((i for i, line in enumerate(lines) if line.strip()), 0)
-    by_line = all(line.strip() for line in lines[begun:])
+    n_blank = next((i for i, line in enumerate(lines) if line.strip()), 0)
+    by_line = all(line.strip() for line in lines[n_blank:])
     start, block = 0, list[str]()
     for i, line in enumerate([*lines, ""]):
         if line.strip():
@@ -164,7 +164,7 @@ def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
 def _sentence_of_pipeline(
     words: list[Any], chunks: list[Span] | None, name: str, document: str, language: str
 ) -> Sentence:
-    place = {token.i: i for i, token in enumerate(words)}
+    word_index = {token.i: i for i, token in enumerate(words)}
     upos = interned(token.pos_ for token in words)
     xpos = interned(token.tag_ for token in words)
     feats = tuple(token.morph.to_dict() for token in words)
@@ -175,31 +175,31 @@ def _sentence_of_pipeline(
         upos=upos if all(upos) else (),
         xpos=xpos if all(xpos) else (),
         feats=feats if any(feats) else (),
-        heads=_heads_within_sentence(words, place),
-        chunks=() if chunks is None else _bio(chunks, place),
+        heads=_heads_within_sentence(words, word_index),
+        chunks=() if chunks is None else _bio(chunks, word_index),
         document=document,
     )
 
 
-def _heads_within_sentence(words: list[Any], place: dict[int, int]) -> tuple[int, ...]:
+def _heads_within_sentence(words: list[Any], word_index: dict[int, int]) -> tuple[int, ...]:
     """Heads within the sentence, skipping whitespace tokens; empty without a parser."""
     if not words[0].doc.has_annotation("DEP"):
         return ()
     heads = []
     for token in words:
         head = token.head
-        while head.i not in place and head.head.i != head.i:
+        while head.i not in word_index and head.head.i != head.i:
             head = head.head
-        heads.append(ROOT if head.i == token.i or head.i not in place else place[head.i])
+        heads.append(ROOT if head.i == token.i or head.i not in word_index else word_index[head.i])
     return tuple(heads)
 
 
-def _bio(chunks: list[Span], place: dict[int, int]) -> tuple[str, ...]:
-    tags = ["O"] * len(place)
+def _bio(chunks: list[Span], word_index: dict[int, int]) -> tuple[str, ...]:
+    tags = ["O"] * len(word_index)
     for chunk in chunks:
-        inside = [place[token.i] for token in chunk if token.i in place]
-        for i in inside:
+        indices = [word_index[token.i] for token in chunk if token.i in word_index]
+        for i in indices:
             tags[i] = "I-NP"
-        if inside:
-            tags[inside[0]] = "B-NP"
+        if indices:
+            tags[indices[0]] = "B-NP"
     return tuple(tags)

@@ -14,7 +14,7 @@ from probes.common.files import sha256
 from probes.common.origin import Origin, described, failing_line
 from probes.common.registry import Registry, did_you_mean
 from probes.data import conll2000
-from probes.data.downloads import HERE, Remote, read_card
+from probes.data.downloads import DATA_FOLDER, Remote, read_card
 from probes.data.ewt import read_ewt
 from probes.data.generated import COLUMNS, read_generalisation, read_numeracy
 from probes.data.item_suites import LANGUAGES, read_blimp, read_clams, read_diagnostics, read_suites
@@ -70,7 +70,7 @@ class Registered:
         """
         facts = read_card(name)
         further = {
-            layer: cls.from_card(other, read) for layer, other in facts.get("further", {}).items()
+            layer: cls.from_card(card, read) for layer, card in facts.get("further", {}).items()
         }
         return cls(name=name, read=read, **{**facts, "further": further, **fields})
 
@@ -103,23 +103,23 @@ class Registered:
                 identity[remote.archive.identity] = remote.archive.digest
         further = {}
         for layer, card in self.further.items():
-            found = card._get(f"{self.name} {layer}", request, optional=not request.complete)
-            files |= found
-            if found:
+            paths = card._get(f"{self.name} {layer}", request, optional=not request.complete)
+            files |= paths
+            if paths:
                 further[layer] = card
-        read = self.read
+        reader = self.read
         if self.genre is not None:
-            read = partial(_with_genres, read, self.genre)
+            reader = partial(_with_genres, reader, self.genre)
         if origin := corpora.origin(self.name):
             identity["plug-in"] = origin.sha256
-            read = partial(_checked, read, origin)
+            reader = partial(_checked_corpus, reader, origin)
         return Source(
             self.name,
             self.version,
             self.licence,
             {role: (path,) for role, path in files.items()},
             identity,
-            read,
+            reader,
             self.layers | {column.layer for column in self.columns.values()} | further.keys(),
             self.silver,
             "\n\n".join((self.citation, *(card.citation for card in further.values()))),
@@ -140,19 +140,19 @@ class Registered:
             optional: download nothing; no files if one of them is missing.
         """
         if optional:
-            found = {role: request.finder.find(file) for role, file in self.remotes.items()}
-            paths = {role: path for role, path in found.items() if path is not None}
-            return paths if len(paths) == len(found) else {}
+            all_paths = {role: request.finder.find(file) for role, file in self.remotes.items()}
+            paths = {role: path for role, path in all_paths.items() if path is not None}
+            return paths if len(paths) == len(all_paths) else {}
         terms = f"{name} {self.version}: {self.licence}."
         terms += f" Please cite:\n{self.citation}" * bool(self.citation)
         return request.finder.get(name.partition(" ")[0], self.remotes, terms)
 
 
 def _with_genres(
-    read: Callable[[Source], Corpus], genre: Callable[[str], str], source: Source
+    reader: Callable[[Source], Corpus], genre: Callable[[str], str], source: Source
 ) -> Corpus:
     """Read a corpus, with the genre of every sentence whose document is known."""
-    corpus = read(source)
+    corpus = reader(source)
     genres = {document: genre(document) for document in {s.document for s in corpus} - {""}}
     splits = {
         split: tuple(replace(s, genre=genres.get(s.document, "")) for s in sentences)
@@ -165,18 +165,18 @@ _NOT_BY_WORD = "frames", "mentions", "ratings", "constituents"
 """Layers that do not have one entry per word."""
 
 
-def _checked(read: Callable[[Source], Corpus], origin: Origin, source: Source) -> Corpus:
+def _checked_corpus(reader: Callable[[Source], Corpus], origin: Origin, source: Source) -> Corpus:
     """Call the reader of the plug-in `origin` and check the corpus that it returns."""
     where = f"Corpus {source.name!r}"
     try:
-        corpus = read(source)
+        corpus = reader(source)
     except UserError:
         raise
     except Exception as error:
-        place = failing_line(error, origin) or str(origin)
-        raise UserError(f"{where}: its reader raised {described(error)}. Fix {place}.") from error
-    if what := _fault(corpus):
-        raise UserError(f"{where}: its reader returned {what}. Fix {origin}.")
+        line = failing_line(error, origin) or str(origin)
+        raise UserError(f"{where}: its reader raised {described(error)}. Fix {line}.") from error
+    if problem := _fault(corpus):
+        raise UserError(f"{where}: its reader returned {problem}. Fix {origin}.")
     return corpus
 
 
@@ -188,13 +188,13 @@ def _fault(corpus: object) -> str:
     seen: set[str] = set()
     for split in SPLITS:
         for number, sentence in enumerate(corpus.splits[split], 1):
-            place = f"as sentence {number} of {split}"
+            position = f"as sentence {number} of {split}"
             if not isinstance(sentence, Sentence):
-                return f"{shortened(sentence)} {place}, which is not a Sentence"
-            if what := _sentence_fault(sentence):
-                return f"{what} {place} ({sentence.id!r})"
+                return f"{shortened(sentence)} {position}, which is not a Sentence"
+            if problem := _sentence_fault(sentence):
+                return f"{problem} {position} ({sentence.id!r})"
             if sentence.id in seen:
-                return f"the id {sentence.id!r} again {place}; ids must be unique"
+                return f"the id {sentence.id!r} again {position}; ids must be unique"
             seen.add(sentence.id)
     return ""
 
@@ -219,7 +219,7 @@ def _sentence_fault(sentence: Sentence) -> str:
 
 corpora: Registry[Registered] = Registry("corpus")
 
-_sample = {split: HERE / "sample" / f"{split}.conllu" for split in SPLITS}
+_sample = {split: DATA_FOLDER / "sample" / f"{split}.conllu" for split in SPLITS}
 _clams = Registered.from_card("clams", read_clams)
 _gum = dict(read_card("gum")["files"])
 _gum["train"] = replace(

@@ -195,7 +195,7 @@ class Sentence:
     def __post_init__(self) -> None:
         # Bypasses subclasses that record which attributes are read.
         feats, columns = (object.__getattribute__(self, name) for name in ("feats", "columns"))
-        if not all(type(each) is FrozenDict for each in feats):
+        if not all(type(features) is FrozenDict for features in feats):
             object.__setattr__(self, "feats", tuple(map(FrozenDict, feats)))
         if type(columns) is not FrozenDict:
             object.__setattr__(self, "columns", FrozenDict(columns))
@@ -296,7 +296,7 @@ def one_sentence(sentences: Sequence[Sentence]) -> Sentence:
     """
     last = sentences[-1]
     *starts, _ = accumulate(map(len, sentences), initial=0)
-    parts = [_moved(*each) for each in zip(sentences, starts, strict=True)]
+    parts = [_moved(*pair) for pair in zip(sentences, starts, strict=True)]
     layers: dict[str, Any] = {
         layer: tuple(entry for part in parts for entry in part.layer(layer))
         for layer in JOINED

@@ -136,7 +136,7 @@ class Source:
         layers: its annotation layers; None if they are known only after reading.
         silver: the layers that were annotated automatically.
         citation: BibTeX.
-        own: whether the files are the user's own, so that the name does not identify them.
+        from_user: whether the files are the user's own, so that the name does not identify them.
         columns: label columns from which tasks are made, by name.
         further: digests of further files that hold a layer, by layer; the corpus is also read
             without them, and the digest of its other annotation does not depend on them.
@@ -154,7 +154,7 @@ class Source:
     layers: frozenset[str] | None = None
     silver: frozenset[str] = frozenset()
     citation: str = ""
-    own: bool = False
+    from_user: bool = False
     columns: Mapping[str, LabelColumn] = field(default_factory=dict)
     further: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     absent: frozenset[str] = frozenset()
@@ -174,23 +174,23 @@ class Source:
     def digest_for(self, layers: Iterable[str]) -> str:
         """The digest for who reads `layers`: with the further files that hold any of these."""
         further = {layer: self.further[layer] for layer in layers if layer in self.further}
-        asked = {"limit": self.limit, "drop_overlap": self.drop_overlap, "split_by": self.split_by}
-        drawn = {"items": "drawn"} if self.items and self.limit is not None else {}
-        return _digest_of_settings({**self._content, **asked, **further, **drawn})
+        limits = {"limit": self.limit, "drop_overlap": self.drop_overlap, "split_by": self.split_by}
+        sampling = {"items": "drawn"} if self.items and self.limit is not None else {}
+        return _digest_of_settings({**self._content, **limits, **further, **sampling})
 
     @cached_property
     def slug(self) -> str:
         """Name of the folder for its results, with a digest for the user's own files."""
-        if not self.own:
+        if not self.from_user:
             return folder_name(self.name)
         return f"{folder_name(self.name)}-{_digest_of_settings(self._content)[:8]}"
 
     def why_missing(self, layers: Iterable[str]) -> str:
         """Why it lacks `layers`, with a remedy if there is one."""
-        why = f"{self.name} has no {' or '.join(layers)}"
+        reason = f"{self.name} has no {' or '.join(layers)}"
         if self.absent.issuperset(layers):
-            why += f" yet (`python -m probes fetch {self.name}` gets them)"
-        return why
+            reason += f" yet (`python -m probes fetch {self.name}` gets them)"
+        return reason
 
     @property
     def items(self) -> Kind | None:
@@ -226,15 +226,15 @@ class Source:
         corpus = self.read(self)
         if corpus.items:
             return self._limited_items(corpus)
-        whole, cut = cut_missing_splits(
+        full_splits, cut = cut_missing_splits(
             corpus.splits, self.split_by or "sentence", f"--corpus {self.name}"
         )
-        splits = {split: whole[split][: self.limit] for split in SPLITS}
+        splits = {split: full_splits[split][: self.limit] for split in SPLITS}
         notes = {**corpus.notes, **cut}
-        limited = splits != whole
+        limited = splits != full_splits
         if limited:
             # Readers of registered corpora stop soon after the limit.
-            notes = {f"{what}, before --limit": n for what, n in notes.items() if self.own}
+            notes = {f"{note}, before --limit": n for note, n in notes.items() if self.from_user}
         splits, changed = _without_spaces_at_edges(splits)
         notes |= changed
         notes |= overlap(splits)
@@ -243,12 +243,12 @@ class Source:
             notes |= dropped
         corpus = replace(corpus, splits=splits, limited=limited)
         for layer in ("upos", "xpos", "heads", "deprels", "chunks"):
-            without = sum(not sentence.layer(layer) for sentence in corpus)
-            if without and layer in corpus.layers:
-                notes[f"sentences without complete {layer}"] = without
-        if several := sum(sentence.heads.count(ROOT) > 1 for sentence in corpus):
+            n_without = sum(not sentence.layer(layer) for sentence in corpus)
+            if n_without and layer in corpus.layers:
+                notes[f"sentences without complete {layer}"] = n_without
+        if n_several := sum(sentence.heads.count(ROOT) > 1 for sentence in corpus):
             notes["sentences with several roots, read as if one more word were above them"] = (
-                several
+                n_several
             )
         return replace(corpus, notes=notes)
 
@@ -297,7 +297,7 @@ def source_of_files(
         files=files,
         identity={**content, **identity},
         read=read,
-        own=True,
+        from_user=True,
         split_by=None if set(files) >= set(SPLITS) else split_by,
     )
 
@@ -306,7 +306,7 @@ def _without_spaces_at_edges(parts: Splits) -> tuple[Splits, dict[str, int]]:
     """Remove white space and zero-width spaces at the edges of words, and count these words."""
     changed = 0
 
-    def cleaned(sentence: Sentence) -> Sentence:
+    def without_spaces(sentence: Sentence) -> Sentence:
         nonlocal changed
         words = tuple(map(bare, sentence.words))
         if sentence.whole or words == sentence.words:
@@ -317,7 +317,7 @@ def _without_spaces_at_edges(parts: Splits) -> tuple[Splits, dict[str, int]]:
         changed += sum(map(str.__ne__, words, sentence.words))
         return replace(sentence, words=interned(words))
 
-    splits = {split: tuple(map(cleaned, part)) for split, part in parts.items()}
+    splits = {split: tuple(map(without_spaces, part)) for split, part in parts.items()}
     note = {"words with spaces at their edges, which were removed": changed}
     return splits, note if changed else {}
 

@@ -57,12 +57,12 @@ def files_by_split(name: str, paths: Iterable[Path]) -> dict[str, tuple[Path, ..
     files: dict[str, tuple[Path, ...]] = {}
     corpora: dict[tuple[str, str], Path] = {}
     for path in sorted(paths, key=_natural):
-        stem, split, rest = split_in_name(path.stem) or ("", UNNAMED, "")
+        stem, split, suffix = split_in_name(path.stem) or ("", UNNAMED, "")
         files[split] = (*files.get(split, ()), path)
         # Parts of a split are marked by a number or one letter, in treebanks by anything (UD has
         # cs_pdt-ud-train-ca.conllu); elsewhere a word marks another corpus.
         treebank = path.suffix.lower() == ".conllu"
-        word = rest if re.fullmatch(r"[^\W\d]{2,}", rest) and not treebank else ""
+        word = suffix if re.fullmatch(r"[^\W\d]{2,}", suffix) and not treebank else ""
         corpora.setdefault((stem, word), path)
     if UNNAMED in files and len(files) > 1:
         raise UserError(
@@ -84,7 +84,7 @@ def _natural(path: Path) -> list[tuple[int, int | str]]:
     return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts]
 
 
-def require_splits(present: Collection[str], split_by: SplitBy | None, what: str) -> None:
+def require_splits(present: Collection[str], split_by: SplitBy | None, flag: str) -> None:
     """Check that all splits are present or may be cut.
 
     Raises:
@@ -92,24 +92,24 @@ def require_splits(present: Collection[str], split_by: SplitBy | None, what: str
     """
     missing = [split for split in SPLITS if split not in present]
     if missing and split_by is None:
-        there = [split for split in SPLITS if split in present]
-        has = f"has {listed(there, 'and')}, but no" if there else "has no"
+        present_splits = [split for split in SPLITS if split in present]
+        has = f"has {listed(present_splits, 'and')}, but no" if present_splits else "has no"
         missed = f"{listed(missing)} split"
         add, them = ("the file", "it") if len(missing) == 1 else ("the files", "them")
         cut = "divide all sentences" if "train" in missing else f"cut {them} from train"
         raise UserError(
-            f"{what}: {has} {missed}; add {add}, or use --split-by document (or sentence) to {cut}."
+            f"{flag}: {has} {missed}; add {add}, or use --split-by document (or sentence) to {cut}."
         )
 
 
-def cut_missing_splits(parts: Parts, split_by: SplitBy, what: str) -> tuple[Splits, dict[str, int]]:
+def cut_missing_splits(parts: Parts, split_by: SplitBy, flag: str) -> tuple[Splits, dict[str, int]]:
     """Cut missing splits from the end of train, each a tenth of its sentences.
 
     Without a train split, all sentences are put together, in order, and divided into three.
 
     Args:
         split_by: unit that stays whole.
-        what: name of the corpus in error messages.
+        flag: how error messages refer to the corpus, e.g. ``--corpus ewt``.
 
     Returns:
         the three splits, and notes with the number of sentences that were cut.
@@ -124,31 +124,31 @@ def cut_missing_splits(parts: Parts, split_by: SplitBy, what: str) -> tuple[Spli
         result = {"train": tuple(sentence for part in parts.values() for sentence in part)}
     elif not cut:
         return result, {}
-    every, notes = result["train"], {}
-    units = _split_units(every, split_by, what)
+    sentences, notes = result["train"], {}
+    units = _split_units(sentences, split_by, flag)
     for split in cut:
-        taken: list[int] = []
-        while len(taken) < math.ceil(SHARE * len(every)) and units:
-            taken += units.pop()
-        result[split] = tuple(every[i] for i in sorted(taken))
+        indices: list[int] = []
+        while len(indices) < math.ceil(SHARE * len(sentences)) and units:
+            indices += units.pop()
+        result[split] = tuple(sentences[i] for i in sorted(indices))
         origin = "train" if "train" in parts else "all"
-        notes[f"{split} sentences cut from {origin}, by {split_by}"] = len(taken)
+        notes[f"{split} sentences cut from {origin}, by {split_by}"] = len(indices)
     if not units:
         raise UserError(
-            f"{what}: too few {split_by}s to cut {' and '.join(cut)} from"
+            f"{flag}: too few {split_by}s to cut {' and '.join(cut)} from"
             + ("; try --split-by sentence." if split_by == "document" else ".")
         )
-    result["train"] = tuple(every[i] for i in sorted(i for unit in units for i in unit))
+    result["train"] = tuple(sentences[i] for i in sorted(i for unit in units for i in unit))
     return result, notes
 
 
-def _split_units(sentences: Sequence[Sentence], split_by: SplitBy, what: str) -> list[list[int]]:
+def _split_units(sentences: Sequence[Sentence], split_by: SplitBy, flag: str) -> list[list[int]]:
     """Indices of the sentences of each unit, units in order of their first sentence."""
-    without = sum(not sentence.document for sentence in sentences)
-    if split_by == "document" and without:
-        some = f"{without:,} of {len(sentences):,} sentences name no document"
-        why = some if without < len(sentences) else "has no document boundaries"
-        raise UserError(f"{what}: {why}; use --split-by sentence.")
+    n_without = sum(not sentence.document for sentence in sentences)
+    if split_by == "document" and n_without:
+        some = f"{n_without:,} of {len(sentences):,} sentences name no document"
+        reason = some if n_without < len(sentences) else "has no document boundaries"
+        raise UserError(f"{flag}: {reason}; use --split-by sentence.")
     units: dict[str | int, list[int]] = defaultdict(list)
     for i, sentence in enumerate(sentences):
         units[sentence.document if split_by == "document" else i].append(i)
@@ -175,13 +175,13 @@ def without_overlap(parts: Parts) -> tuple[Splits, dict[str, int]]:
         UserError: no training sentence would remain.
     """
     held_out = {s.words for split in ("dev", "test") for s in parts[split]}
-    kept = tuple(s for s in parts["train"] if s.words not in held_out)
-    if not kept:
+    kept_train = tuple(s for s in parts["train"] if s.words not in held_out)
+    if not kept_train:
         raise UserError(
             "--drop-overlap: all training sentences also occur in dev or test; leave the flag out."
         )
-    splits = {**{split: tuple(part) for split, part in parts.items()}, "train": kept}
-    return splits, {DROPPED: len(parts["train"]) - len(kept)}
+    splits = {**{split: tuple(part) for split, part in parts.items()}, "train": kept_train}
+    return splits, {DROPPED: len(parts["train"]) - len(kept_train)}
 
 
 DROPPED = "train sentences dropped, being in dev or test"
@@ -201,22 +201,22 @@ def with_distinct_ids(parts: Mapping[str, Sequence[Sentence]]) -> dict[str, tupl
     for name, sentences in parts.items():
         for sentence in sentences:
             places[sentence.id].append((name, sentence))
-    shared = [found for found in places.values() if len(found) > 1]
-    if not shared:
+    groups = [group for group in places.values() if len(group) > 1]
+    if not groups:
         return {name: tuple(sentences) for name, sentences in parts.items()}
-    restart = any(len({sentence.words for _, sentence in found}) > 1 for found in shared)
+    restart = any(len({sentence.words for _, sentence in group}) > 1 for group in groups)
     if not restart or len({Path(name).stem for name in parts}) < len(parts):
-        (before, _), (name, sentence), *_ = shared[0]
+        (other_name, _), (name, sentence), *_ = groups[0]
         raise UserError(
-            f"{name}: the sent_id {sentence.id!r} also occurs in {before}; "
+            f"{name}: the sent_id {sentence.id!r} also occurs in {other_name}; "
             "ids must be unique within a corpus."
         )
 
-    def renamed(stem: str, sentence: Sentence) -> Sentence:
+    def with_stem(stem: str, sentence: Sentence) -> Sentence:
         document = sentence.document and f"{stem}-{sentence.document}"
         return replace(sentence, id=f"{stem}-{sentence.id}", document=document)
 
     return {
-        name: tuple(renamed(Path(name).stem, sentence) for sentence in sentences)
+        name: tuple(with_stem(Path(name).stem, sentence) for sentence in sentences)
         for name, sentences in parts.items()
     }

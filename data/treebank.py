@@ -52,8 +52,8 @@ def read_treebank(source: Source) -> Corpus:
         split: [sentence for path in paths for sentence in by_file[str(path)]]
         for split, paths in source.files.items()
     }
-    several = {f"files of {split}": len(p) for split, p in source.files.items() if len(p) > 1}
-    return source.corpus(parts, several)
+    notes = {f"files of {split}": len(p) for split, p in source.files.items() if len(p) > 1}
+    return source.corpus(parts, notes)
 
 
 def language_of(path: Path) -> str:
@@ -73,9 +73,9 @@ def read_english(
     Args:
         keep: false for sentences to leave out.
     """
-    most = None if source.limit is None else source.limit + 1
+    limit = None if source.limit is None else source.limit + 1
     sentences = {split: read_conllu(source.files[split][0], "en") for split in SPLITS}
-    splits = {split: tuple(islice(filter(keep, x), most)) for split, x in sentences.items()}
+    splits = {split: tuple(islice(filter(keep, x), limit)) for split, x in sentences.items()}
     return source.corpus(splits)
 
 

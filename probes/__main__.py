@@ -44,12 +44,12 @@ COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a sub-command; see `probes.cli.arguments.exit_status`."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if given[:1] == ["run"]:
+    command_line = list(sys.argv[1:] if arguments is None else arguments)
+    if command_line[:1] == ["run"]:
         from probes.cli.main import main as run
 
-        return run(given[1:])
-    return exit_status(_run_command, given)
+        return run(command_line[1:])
+    return exit_status(_run_command, command_line)
 
 
 def _run_command(arguments: list[str]) -> int:
@@ -62,14 +62,14 @@ def _run_command(arguments: list[str]) -> int:
     if arguments[0] == "--version":
         print(f"probing-suite {__version__}")
         return 0
-    name, *rest = arguments
+    name, *command_arguments = arguments
     if name not in COMMANDS:
-        known = ("run", *COMMANDS)
-        raise UserError(f"Unknown command {name!r}. {did_you_mean(name, known)}")
+        command_names = ("run", *COMMANDS)
+        raise UserError(f"Unknown command {name!r}. {did_you_mean(name, command_names)}")
     command = _module(name)
     parser = Parser(prog=f"python -m probes {name}", description=COMMANDS[name])
     _add_arguments(parser, command)
-    options = parser.parse_args(rest)
+    options = parser.parse_args(command_arguments)
     progress.quiet, progress.verbose = options.quiet, options.verbose
     discover(options.include)
     from probes.tables.printing import printer
@@ -91,13 +91,13 @@ def whole_parser() -> Parser:
     """A parser of all commands, from which `shtab` writes completion for a shell."""
     from probes.cli.main import build_parser
 
-    whole = Parser(prog="probes")
-    commands = whole.add_subparsers()
+    parser = Parser(prog="probes")
+    commands = parser.add_subparsers()
     run = build_parser()
     commands.add_parser("run", help=run.description, parents=[run], conflict_handler="resolve")
     for name, summary in COMMANDS.items():
         _add_arguments(commands.add_parser(name, help=summary), _module(name))
-    return whole
+    return parser
 
 
 def _module(name: str) -> ModuleType | FamilyCommand:

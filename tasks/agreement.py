@@ -47,16 +47,16 @@ def agreement(sentence: Sentence) -> Iterator[Example | Excluded]:
 def finite_verb(sentence: Sentence, predicate: int) -> int | Excluded:
     """The only verb form that shows number among a predicate, its `aux*` and its `cop`."""
     s = sentence
-    marked = [
+    forms = [
         i
         for i in predicate_forms(s, predicate)
         if s.feats[i].get("VerbForm") == "Fin" and s.feats[i].get("Number") in ("Sing", "Plur")
     ]
-    if not marked:
+    if not forms:
         return Excluded("no finite verb with Number")
-    if len(marked) > 1:
+    if len(forms) > 1:
         return Excluded("several finite verbs with Number")
-    (verb,) = marked
+    (verb,) = forms
     if s.language == "en" and not shows_number(s.words[verb], s.feats[verb].get("Tense")):
         return Excluded("form does not show number")
     return verb
@@ -87,25 +87,25 @@ def attractor_group(sentence: Sentence, subject: int, verb: int) -> tuple[str, .
         return ("subject of another Number",)
     parts = conjuncts(s, subject)
     between = range(min(subject, verb) + 1, max(subject, verb))
-    found = any(
+    has_attractor = any(
         s.upos[i] in NOUNS and i not in parts and number_of(s.feats[i]) not in ("", number)
         for i in between
     )
-    return ("1+ attractors" if found else "0 attractors",)
+    return ("1+ attractors" if has_attractor else "0 attractors",)
 
 
 def conjuncts(sentence: Sentence, first: int) -> set[int]:
     """A word and all conjuncts, including those attached to another conjunct."""
     s = sentence
-    found, last = {first}, {first}
+    words, last = {first}, {first}
     while last:
         last = {
             i
             for i, (head, relation) in enumerate(zip(s.heads, s.deprels, strict=True))
             if head in last and relation.split(":")[0] == "conj"
         }
-        found |= last
-    return found
+        words |= last
+    return words
 
 
 def number_of(feats: Mapping[str, str]) -> str:

@@ -59,8 +59,8 @@ def get_task(name: str) -> Task:
 
 def table_order(name: str) -> tuple[int, str, str]:
     """Sort key for task names: built-in, loaded, others by name; sites after the layer."""
-    known, plain = list(tasks), plain_name(name)
-    return known.index(plain) if plain in known else len(known), plain, name
+    names, plain = list(tasks), plain_name(name)
+    return names.index(plain) if plain in names else len(names), plain, name
 
 
 def version_of(name: str) -> int | None:
@@ -75,8 +75,8 @@ def views_of(name: str) -> tuple[str, ...]:
     """The views in which examples of one of the suite's tasks may be read."""
     if name == "agreement":
         return "masked", "cut"
-    changed = name in ("bigram-shift", "coordination-inversion", "odd-man-out")
-    return ("own",) if changed or get_task(name).window > 1 else ("plain",)
+    changes_words = name in ("bigram-shift", "coordination-inversion", "odd-man-out")
+    return ("own",) if changes_words or get_task(name).window > 1 else ("plain",)
 
 
 def group_of_task(name: str) -> Group:
@@ -87,17 +87,19 @@ def group_of_task(name: str) -> Group:
     return "morphology" if is_morphological(name) else "other"
 
 
-def expanded(asked: Iterable[str], own: Mapping[str, Task] = MappingProxyType({})) -> list[str]:
+def expand_groups(
+    names: Iterable[str], corpus_tasks: Mapping[str, Task] = MappingProxyType({})
+) -> list[str]:
     """Expand groups to task names, without duplicates. A task takes precedence over a group.
 
     Args:
-        asked: names and groups of tasks.
-        own: tasks made from the corpus, such as label columns, by name.
+        names: names and groups of tasks.
+        corpus_tasks: tasks made from the corpus, such as label columns, by name.
     """
-    known = {**own, **{name: tasks.get(name) for name in tasks}}
+    by_name = {**corpus_tasks, **{name: tasks.get(name) for name in tasks}}
     groups = {
-        group: [n for n, each in known.items() if each.group == group] for group in TASK_GROUPS
+        group: [n for n, task in by_name.items() if task.group == group] for group in TASK_GROUPS
     }
-    groups |= {"standard": list(STANDARD), "all": list(known)}
-    of_each = ([one] if one in known else groups.get(one, [one]) for one in asked)
-    return list(dict.fromkeys(name for names in of_each for name in names))
+    groups |= {"standard": list(STANDARD), "all": list(by_name)}
+    name_lists = ([name] if name in by_name else groups.get(name, [name]) for name in names)
+    return list(dict.fromkeys(name for members in name_lists for name in members))

@@ -40,9 +40,9 @@ def bigram_shift(sentence: Sentence) -> Iterator[Example | Excluded]:
         yield Excluded("no two words to exchange")
         return
     i = draw.choice(places)
-    changed = (*words[:i], words[i + 1], words[i], *words[i + 2 :])
-    label, shown = draw.choice(((INTACT, words), ("shifted", changed)))
-    yield Example(label, (0, len(shown)), words=shown)
+    changed_words = (*words[:i], words[i + 1], words[i], *words[i + 2 :])
+    label, shown_words = draw.choice(((INTACT, words), ("shifted", changed_words)))
+    yield Example(label, (0, len(shown_words)), words=shown_words)
 
 
 @task("coordination-inversion", version=2, needs=["upos", "heads", "deprels", "lemmas"],
@@ -56,27 +56,27 @@ def coordination_inversion(sentence: Sentence) -> Iterator[Example | Excluded]:
         return
     first, link, second, end = parts
     # The first word keeps a capital; other words have one only if their lemma does.
-    one, other = first[0], second[0]
-    if other[0].islower() and one[0].isupper():
-        other = other[0].upper() + other[1:]
-    if sentence.lemmas[0][0].islower() and one == one.capitalize():
-        one = one.lower()
-    changed = (other, *second[1:], *link, one, *first[1:], *end)
+    first_word, second_word = first[0], second[0]
+    if second_word[0].islower() and first_word[0].isupper():
+        second_word = second_word[0].upper() + second_word[1:]
+    if sentence.lemmas[0][0].islower() and first_word == first_word.capitalize():
+        first_word = first_word.lower()
+    changed_words = (second_word, *second[1:], *link, first_word, *first[1:], *end)
     draw = chance("coordination-inversion", sentence)
-    label, shown = draw.choice(((INTACT, sentence.words), ("inverted", changed)))
+    label, shown_words = draw.choice(((INTACT, sentence.words), ("inverted", changed_words)))
     shorter_first = (len(first) <= len(second)) == (label == INTACT)
     start = len(first) + len(link)
     clauses = range(len(first)), range(start, start + len(second))
     cues = [
-        f"{place}: {sentence.words[i].lower()}"
-        for place, clause in enumerate(clauses if label == INTACT else clauses[::-1])
+        f"{number}: {sentence.words[i].lower()}"
+        for number, clause in enumerate(clauses if label == INTACT else clauses[::-1])
         for i in clause
         if sentence.upos[i] in FUNCTION_WORDS
     ]
     yield Example(
         label,
-        (0, len(shown)),
-        words=shown,
+        (0, len(shown_words)),
+        words=shown_words,
         reference=INTACT if shorter_first else "inverted",
         cues=tuple(cues),
     )
@@ -96,13 +96,13 @@ def coordinate_clauses(sentence: Sentence) -> tuple[Words, Words, Words, Words] 
     conjuncts = [i for i, head in enumerate(s.heads) if head == root and s.deprels[i] == "conj"]
     if len(conjuncts) != 1 or not {root, *conjuncts} <= with_subject:
         return None
-    below = [i for i in range(len(s)) if conjuncts[0] in path_up(s.heads, i)]
-    start, end = below[0], below[-1] + 1
+    subtree = [i for i in range(len(s)) if conjuncts[0] in path_up(s.heads, i)]
+    start, end = subtree[0], subtree[-1] + 1
     while s.upos[start - 1] == "PUNCT" and start > 1:
         start -= 1
-    second = next((i for i in range(start, end) if s.upos[i] not in ("PUNCT", "CCONJ")), end)
-    whole = len(below) == end - below[0] and root < start and second < end
-    linked = "CCONJ" in s.upos[start:second] and s.upos[0] not in ("PUNCT", "CCONJ")
-    if not (whole and linked) or any(tag != "PUNCT" for tag in s.upos[end:]):
+    second_start = next((i for i in range(start, end) if s.upos[i] not in ("PUNCT", "CCONJ")), end)
+    are_whole = len(subtree) == end - subtree[0] and root < start and second_start < end
+    are_linked = "CCONJ" in s.upos[start:second_start] and s.upos[0] not in ("PUNCT", "CCONJ")
+    if not (are_whole and are_linked) or any(tag != "PUNCT" for tag in s.upos[end:]):
         return None
-    return s.words[:start], s.words[start:second], s.words[second:end], s.words[end:]
+    return s.words[:start], s.words[start:second_start], s.words[second_start:end], s.words[end:]

@@ -50,10 +50,10 @@ def task_of(column: LabelColumn, position: Position | None = None) -> Task:
     elif column.kind == "multi-label":
         metric, also, reading = "micro_f1", (), f"a set of classes per {per}"
     rules: dict[str, Callable[..., Iterator[Example | Excluded]]] = {
-        "word": partial(_word, column.types),
-        "sentence": partial(_whole, True),
+        "word": partial(_per_word, column.types),
+        "sentence": partial(_per_text, True),
         # No type: hardly any text occurs twice, so a control task would be mere noise.
-        "text": partial(_whole, False),
+        "text": partial(_per_text, False),
     }
     return Task(
         name=name,
@@ -70,16 +70,16 @@ def task_of(column: LabelColumn, position: Position | None = None) -> Task:
     )
 
 
-def _word(types: str | None, layer: str, sentence: Sentence) -> Iterator[Example | Excluded]:
-    own = sentence.words if types is None else sentence.layer(types) if types else ()
+def _per_word(types: str | None, layer: str, sentence: Sentence) -> Iterator[Example | Excluded]:
+    word_types = sentence.words if types is None else sentence.layer(types) if types else ()
     for i, label in enumerate(sentence.layer(layer)):
         if label is None:
             yield NO_LABEL
         else:
-            yield Example(label, (i, i + 1), type=own[i] if own else "")
+            yield Example(label, (i, i + 1), type=word_types[i] if word_types else "")
 
 
-def _whole(typed: bool, layer: str, sentence: Sentence) -> Iterator[Example | Excluded]:
+def _per_text(typed: bool, layer: str, sentence: Sentence) -> Iterator[Example | Excluded]:
     (label,) = sentence.layer(layer)
     if label is None:
         yield NO_LABEL

@@ -26,13 +26,13 @@ PUNCTUATION_TAGS = frozenset((".", ",", ":", "``", "''", "-LRB-", "-RRB-", "HYPH
 def constituent(sentence: Sentence) -> Iterator[Example]:
     """The label of a given constituent (Tenney et al. 2019b); unary chains have one, as S+VP."""
     labels: dict[tuple[int, int], list[str]] = {}
-    for each in sentence.constituents:
-        if each.parent != ROOT:  # the label of the whole tree is always TOP
-            labels.setdefault(each.span, []).append(each.label)
+    for node in sentence.constituents:
+        if node.parent != ROOT:  # the label of the whole tree is always TOP
+            labels.setdefault(node.span, []).append(node.label)
     for (start, end), chain in labels.items():
         size = next(name for most, name in SIZES if end - start <= most)
-        first = sentence.words[start]
-        yield Example("+".join(chain), (start, end), type=first, groups=(size,))
+        first_word = sentence.words[start]
+        yield Example("+".join(chain), (start, end), type=first_word, groups=(size,))
 
 
 @task("parent-constituent", version=1, needs=["constituents"],
@@ -53,13 +53,13 @@ def grandparent_constituent(sentence: Sentence) -> Iterator[Example | Excluded]:
       metric="accuracy", also=["macro_f1"], group="syntax")  # fmt: skip
 def top_constituents(sentence: Sentence) -> Iterator[Example | Excluded]:
     """The top constituents of a sentence, in 20 classes (TopConst, Conneau et al. 2018)."""
-    found = top_sequence(sentence)
-    if not found:
+    sequence = top_sequence(sentence)
+    if not sequence:
         yield Excluded("not one constituent below the root")
-    elif PUNCTUATION_TAGS.intersection(found[:-1]) or found[-1:] != ["."]:
+    elif PUNCTUATION_TAGS.intersection(sequence[:-1]) or sequence[-1:] != ["."]:
         yield Excluded("punctuation within, or no full stop")
     else:
-        label = "_".join(found)
+        label = "_".join(sequence)
         yield Example(
             label if label in TOP_SEQUENCES else "OTHER",
             (0, len(sentence)),
@@ -69,11 +69,11 @@ def top_constituents(sentence: Sentence) -> Iterator[Example | Excluded]:
 
 def ancestors(sentence: Sentence, steps: int) -> Iterator[Example | Excluded]:
     """For each word, the label of the constituent `steps` above the word's smallest one."""
-    above: list[list[str]] = [[] for _ in sentence.words]
-    for each in sentence.constituents:
-        for word in range(*each.span):
-            above[word].insert(0, each.label)
-    for word, labels in enumerate(above):
+    labels_above: list[list[str]] = [[] for _ in sentence.words]
+    for node in sentence.constituents:
+        for word in range(*node.span):
+            labels_above[word].insert(0, node.label)
+    for word, labels in enumerate(labels_above):
         if len(labels) > steps:
             yield Example(labels[steps], (word, word + 1), type=sentence.words[word])
         else:
@@ -85,10 +85,10 @@ def top_sequence(sentence: Sentence) -> list[str]:
 
     Empty unless there is exactly one constituent below the root.
     """
-    below = [i for i, each in enumerate(sentence.constituents) if each.parent == 0]
+    below = [i for i, node in enumerate(sentence.constituents) if node.parent == 0]
     if len(below) != 1:
         return []
-    parts = {each.span: each.label for each in sentence.constituents if each.parent == below[0]}
-    within = {word for span in parts for word in range(*span)}
-    parts |= {(i, i + 1): tag for i, tag in enumerate(sentence.xpos) if i not in within}
+    parts = {node.span: node.label for node in sentence.constituents if node.parent == below[0]}
+    covered_words = {word for span in parts for word in range(*span)}
+    parts |= {(i, i + 1): tag for i, tag in enumerate(sentence.xpos) if i not in covered_words}
     return [parts[span] for span in sorted(parts)]

@@ -30,28 +30,28 @@ def coreference(window: Sentence) -> Iterator[Example | Excluded]:
             yield Excluded(later.unfit)
             continue
         before = [m for m in mentions[:number] if not m.unfit]
-        others = [m for m in before if m.entity != later.entity and m.span[1] <= later.span[0]]
+        candidates = [m for m in before if m.entity != later.entity and m.span[1] <= later.span[0]]
         for earlier in (m for m in before if m.entity == later.entity):
             if earlier.span[1] > later.span[0]:
                 yield Excluded("one mention within the other")
                 continue
             # Match the coreferent pair in distance, form and, if possible, length, so that none of
             # these gives the answer away.
-            place, form = sentence_of(earlier, window), form_of(earlier, window)
-            beside = [
+            sentence_number, form = sentence_of(earlier, window), form_of(earlier, window)
+            matches = [
                 m
-                for m in others
-                if sentence_of(m, window) == place
+                for m in candidates
+                if sentence_of(m, window) == sentence_number
                 and form_of(m, window) == form
                 and (m.span[1] <= earlier.span[0] or earlier.span[1] <= m.span[0])
             ]
-            if not beside:
+            if not matches:
                 yield Excluded("no mention of another entity of the same form beside the first")
                 continue
-            other = min(beside, key=lambda m: mention_difference(m, earlier))
-            others.remove(other)
+            distractor = min(matches, key=lambda m: mention_difference(m, earlier))
+            candidates.remove(distractor)
             yield pair("same", earlier, later, window)
-            yield pair("other", other, later, window)
+            yield pair("other", distractor, later, window)
 
 
 def sentence_of(mention: Mention, window: Sentence) -> int:
@@ -73,13 +73,13 @@ def mention_difference(one: Mention, other: Mention) -> tuple[int, int]:
 def cues_of(one: Mention, other: Mention, window: Sentence) -> tuple[str, ...]:
     """Form, length and shared words of two mentions, and their pronouns and articles."""
     words = [tuple(x.lower() for x in window.words[slice(*m.span)]) for m in (one, other)]
-    lengths = [min(len(each), LONG) for each in words]
+    lengths = [min(len(tokens), LONG) for tokens in words]
     forms = [
         words[i][0] if window.upos[m.span[0]] in ("DET", "PRON") else form_of(m, window)
         for i, m in enumerate((one, other))
     ]
     cues = [f"lengths {lengths}", f"forms {forms}"]
-    cues += [f"{place}: {form}" for place, form in enumerate(forms)]
+    cues += [f"{number}: {form}" for number, form in enumerate(forms)]
     cues += ["share a word"] * bool({*words[0]} & {*words[1]})
     cues += ["equally long"] * (len(words[0]) == len(words[1]))
     return tuple(cues)

@@ -22,8 +22,8 @@ def deprel(sentence: Sentence) -> Iterator[Example]:
     """The dependency relation, with subtype, between a word and its given head."""
     for i, head in enumerate(sentence.heads):
         if head != ROOT:
-            word, other = (i, i + 1), (head, head + 1)
+            word_span, head_span = (i, i + 1), (head, head + 1)
             # With both forms as type, train would lack the types of most test pairs.
             form = sentence.words[i]
-            groups = distance_group(word, other)
-            yield Example(sentence.deprels[i], word, other, type=form, groups=groups)
+            groups = distance_group(word_span, head_span)
+            yield Example(sentence.deprels[i], word_span, head_span, type=form, groups=groups)

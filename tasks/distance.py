@@ -16,19 +16,19 @@ def distance(sentence: Sentence) -> Iterator[Example]:
     """The number of edges between two words of a sentence in the dependency tree."""
     words = sentence.words
     for i, j in word_pairs(words):
-        one, other = path_up(sentence.heads, i), path_up(sentence.heads, j)
-        edges = float(len(set(one) ^ set(other)))
-        first, second = (i, i + 1), (j, j + 1)
+        first_path, second_path = path_up(sentence.heads, i), path_up(sentence.heads, j)
+        edges = float(len(set(first_path) ^ set(second_path)))
+        first_span, second_span = (i, i + 1), (j, j + 1)
         form = f"{words[i]} {words[j]}"
-        groups = words_between(first, second)
-        yield Example(edges, first, second, type=form, groups=groups)
+        groups = words_between(first_span, second_span)
+        yield Example(edges, first_span, second_span, type=form, groups=groups)
 
 
 def word_pairs(words: Sequence[str]) -> list[tuple[int, int]]:
     """Draw one random partner for every word, seeded by the text: at most n pairs, not n²."""
     draw = random.Random(" ".join(words))
-    others = [(i, draw.randrange(len(words) - 1)) for i in range(len(words)) if len(words) > 1]
-    return sorted({(min(i, j + (j >= i)), max(i, j + (j >= i))) for i, j in others})
+    partners = [(i, draw.randrange(len(words) - 1)) for i in range(len(words)) if len(words) > 1]
+    return sorted({(min(i, j + (j >= i)), max(i, j + (j >= i))) for i, j in partners})
 
 
 def path_up(heads: Sequence[int], word: int) -> list[int]:

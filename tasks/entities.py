@@ -17,8 +17,8 @@ FORMS = {"PRON": "pronoun", "PROPN": "name"}
 def entities(sentence: Sentence) -> Iterator[Example | Excluded]:
     """The type of the entity that a given mention refers to."""
     for mention in sentence.mentions:
-        if why := mention.unfit or "no type of entity" * (not mention.type):
-            yield Excluded(why)
+        if reason := mention.unfit or "no type of entity" * (not mention.type):
+            yield Excluded(reason)
             continue
         head = head_of(mention.span, sentence.heads)
         yield Example(

@@ -24,11 +24,11 @@ def tense(sentence: Sentence) -> Iterator[Example | Excluded]:
     s = sentence
     forms = predicate_forms(s, s.heads.index(ROOT))
     finite = [i for i in forms if s.feats[i].get("VerbForm") == "Fin"]
-    shown = [i for i in finite if s.feats[i].get("Tense") in TENSES]
-    if len(shown) != 1:
-        yield Excluded("several verbs in past or present" if shown else "no verb in either tense")
+    verbs = [i for i in finite if s.feats[i].get("Tense") in TENSES]
+    if len(verbs) != 1:
+        yield Excluded("several verbs in past or present" if verbs else "no verb in either tense")
         return
-    (verb,) = shown
+    (verb,) = verbs
     yield Example(s.feats[verb]["Tense"], (0, len(s)), type=s.words[verb])
 
 

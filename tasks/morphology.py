@@ -36,32 +36,32 @@ def morphology(corpus: Corpus) -> tuple[dict[str, Task], dict[str, str]]:
     Returns:
         tasks by name; and for missing tasks, the reason by name.
     """
-    train, *others = (
+    train, *held_out = (
         Counter(label for sentence in corpus.splits[split] for label in labels_of(sentence))
         for split in SPLITS
     )
     labels: dict[str, set[str]] = {LEMMA_SCRIPT: set()}
-    for name, label in train.keys() | set().union(*others):
+    for name, label in train.keys() | set().union(*held_out):
         of_task = labels.setdefault(name, set())
-        if train[name, label] >= ENOUGH and all(count[name, label] for count in others):
+        if train[name, label] >= ENOUGH and all(count[name, label] for count in held_out):
             of_task.add(label)
-    made, lacking = {}, {}
-    for name, known in sorted(labels.items()):
-        if len(known) > 1:
-            made[name] = _task(name, frozenset(known))
+    tasks, reasons = {}, {}
+    for name, classes in sorted(labels.items()):
+        if len(classes) > 1:
+            tasks[name] = _task(name, frozenset(classes))
         else:
-            lacking[name] = (
-                f"{f'only {min(known)}' if known else 'no label'} has {ENOUGH} words in train and "
-                "some in dev and test; a task needs two labels"
+            reasons[name] = (
+                f"{f'only {min(classes)}' if classes else 'no label'} has {ENOUGH} words in train "
+                "and some in dev and test; a task needs two labels"
             )
-    return made, lacking
+    return tasks, reasons
 
 
-def _task(name: str, known: frozenset[str]) -> Task:
+def _task(name: str, classes: frozenset[str]) -> Task:
     rule: Rule
     if name == LEMMA_SCRIPT:
         layer, summary = "lemmas", "The edit script from a word's form to its lemma."
-        rule = partial(script_of, known)
+        rule = partial(script_of, classes)
     else:
         feature = name.removeprefix(FEATURE)
         layer, summary, rule = "feats", f"A word's {feature}.", partial(value_of, feature)
@@ -123,5 +123,5 @@ def edit_script(form: str, lemma: str) -> str:
     return f"{_edit(start, lemma[:at])}…{_edit(end, lemma[at + size :])}"
 
 
-def _edit(off: int, on: str) -> str:
-    return f"-{off}" * bool(off) + f"+{on}" * bool(on)
+def _edit(n_removed: int, added: str) -> str:
+    return f"-{n_removed}" * bool(n_removed) + f"+{added}" * bool(added)

@@ -63,29 +63,29 @@ def exchangeable(sentence: Sentence) -> list[tuple[int, WordKind]]:
 @task("odd-man-out", version=2, needs=["upos", "feats"], shape="sentence", metric="accuracy",
       from_train=frequencies,
       group="syntax")  # fmt: skip
-def odd_man_out(known: Frequencies, sentence: Sentence) -> Iterator[Example | Excluded]:
+def odd_man_out(counts: Frequencies, sentence: Sentence) -> Iterator[Example | Excluded]:
     """Whether a noun or verb of a sentence has been replaced by another one."""
     words, draw = sentence.words, chance("odd-man-out", sentence)
-    there = [word.lower() for word in words]
+    forms = [word.lower() for word in words]
     places = exchangeable(sentence)
     draw.shuffle(places)
-    counted = sentence.words in known.sentences
-    own = Counter(pairwise(words)) if counted else Counter()
-    own_words = Counter((kind, words[i]) for i, kind in places) if counted else Counter()
+    in_train = sentence.words in counts.sentences
+    own_bigrams = Counter(pairwise(words)) if in_train else Counter()
+    own_words = Counter((kind, words[i]) for i, kind in places) if in_train else Counter()
 
     def octaves(i: int, word: str) -> tuple[int, ...]:
         pairs = (words[i - 1], word), (word, words[i + 1])
-        return tuple((known.bigrams[pair] - own[pair]).bit_length() for pair in pairs)
+        return tuple((counts.bigrams[pair] - own_bigrams[pair]).bit_length() for pair in pairs)
 
     for i, kind in places:
-        if known.words[kind, words[i]] <= own_words[kind, words[i]]:
+        if counts.words[kind, words[i]] <= own_words[kind, words[i]]:
             continue  # it occurs in no other sentence, so it could not be drawn
-        if there.count(words[i].lower()) > 1:
+        if forms.count(words[i].lower()) > 1:
             continue  # replacements, drawn from all words, hardly ever do
-        for other in draw.choices(known.tokens[kind], k=TRIES):
-            if other.lower() not in there and octaves(i, other) == octaves(i, words[i]):
-                changed = (*words[:i], other, *words[i + 1 :])
-                label, shown = draw.choice(((INTACT, words), ("odd", changed)))
-                yield Example(label, (0, len(shown)), words=shown, type=shown[i])
+        for replacement in draw.choices(counts.tokens[kind], k=TRIES):
+            if replacement.lower() not in forms and octaves(i, replacement) == octaves(i, words[i]):
+                changed_words = (*words[:i], replacement, *words[i + 1 :])
+                label, shown_words = draw.choice(((INTACT, words), ("odd", changed_words)))
+                yield Example(label, (0, len(shown_words)), words=shown_words, type=shown_words[i])
                 return
     yield Excluded("no word to exchange")

@@ -35,13 +35,13 @@ class Position:
     of: str = ""
 
     @classmethod
-    def parse(cls, given: str) -> Position:
+    def parse(cls, text: str) -> Position:
         """The position of a name, whose argument may stand in quotes.
 
         Raises:
             ValueError: there is no such position.
         """
-        kind, _, of = given.strip().partition(":")
+        kind, _, of = text.strip().partition(":")
         if len(of) > 1 and of[0] == of[-1] == '"':
             of = of[1:-1]
         if kind == "last" and re.fullmatch("[1-9][0-9]{0,5}", of):
@@ -53,9 +53,9 @@ class Position:
                 except re.error as error:
                     raise ValueError(f"{of} is no regular expression ({error})") from error
             return cls(kind, of)
-        if kind in get_args(Named) and not of and ":" not in given:
+        if kind in get_args(Named) and not of and ":" not in text:
             return cls(kind)
-        raise ValueError(f"{given}: no such position; {REMEDY}")
+        raise ValueError(f"{text}: no such position; {REMEDY}")
 
     @property
     def name(self) -> str:
@@ -73,13 +73,13 @@ class Position:
         """The letters of which "after" reads the first and "match" the last; None for none."""
         if self.kind == "after":
             start = text.rfind(self.of)
-            rest = text[start + len(self.of) :].lstrip()
-            return (len(text) - len(rest), len(text)) if start >= 0 and rest else None
-        found = [match.span(bool(match.re.groups)) for match in re.finditer(self.of, text)]
-        start, end = next((span for span in reversed(found) if span[0] < span[1]), (0, 0))
+            text_after = text[start + len(self.of) :].lstrip()
+            return (len(text) - len(text_after), len(text)) if start >= 0 and text_after else None
+        spans = [match.span(bool(match.re.groups)) for match in re.finditer(self.of, text)]
+        start, end = next((span for span in reversed(spans) if span[0] < span[1]), (0, 0))
         return (start, start + (len(text[start:end].rstrip()) or end - start)) if end else None
 
 
 def positions_in(text: str) -> tuple[str, ...]:
     """The names in a list with commas; those in quotes divide nothing."""
-    return tuple(found for part in _AT_COMMAS.findall(text) if (found := part.strip()))
+    return tuple(name for part in _AT_COMMAS.findall(text) if (name := part.strip()))

@@ -22,11 +22,11 @@ def roles(sentence: Sentence) -> Iterator[Example]:
     """The set of PropBank roles, core and adjunct, of a given predicate in its sentence."""
     for frame in sentence.frames:
         # Continuations (C-) and references (R-) count as the role that they belong to.
-        found = {label.removeprefix("R-").removeprefix("C-") for label, _ in frame.arguments}
+        labels = {label.removeprefix("R-").removeprefix("C-") for label, _ in frame.arguments}
         lemma = frame.roleset.rpartition(".")[0]
         tag = sentence.upos[frame.predicate[0]]
         yield Example(
-            tuple(sorted(found - {"V"})),
+            tuple(sorted(labels - {"V"})),
             frame.predicate,
             type=lemma,
             groups=(f"predicate {tag}",) if tag in ("VERB", "NOUN", "ADJ", "AUX") else (),

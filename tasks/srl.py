@@ -26,12 +26,12 @@ def srl(sentence: Sentence) -> Iterator[Example]:
         for label, span in frame.arguments:
             if label not in ("V", "C-V"):
                 # With the whole span as type, train would lack the types of most test arguments.
-                lemma, first = frame.roleset.rpartition(".")[0], sentence.words[span[0]]
+                lemma, first_word = frame.roleset.rpartition(".")[0], sentence.words[span[0]]
                 yield Example(
                     label,
                     frame.predicate,
                     span,
-                    type=f"{lemma} {first}",
+                    type=f"{lemma} {first_word}",
                     groups=(*groups(label), *distance_group(frame.predicate, span)),
                 )
 

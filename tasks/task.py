@@ -155,9 +155,9 @@ class Task:
         This is decided for a whole corpus at once, so that tag sets are never mixed.
         """
         used = {
-            layer: other
-            for layer, other in self.stand_ins.items()
-            if layer not in layers and other in layers
+            layer: stand_in
+            for layer, stand_in in self.stand_ins.items()
+            if layer not in layers and stand_in in layers
         }
         if not used:
             return self
@@ -177,10 +177,10 @@ class Task:
         if self.from_train is None:
             return self
         try:
-            known = self.from_train(train)
+            train_result = self.from_train(train)
         except (Exception, SystemExit) as error:
             raise self._failure("training sentences", error) from error
-        return replace(self, rule=partial(self.rule, known), from_train=None)
+        return replace(self, rule=partial(self.rule, train_result), from_train=None)
 
     def examples(self, sentence: Sentence) -> list[Example | Excluded]:
         """Examples of `sentence`; none if it lacks an annotation layer that the task needs.
@@ -193,8 +193,8 @@ class Task:
         """
         if not all(sentence.layer(layer) for layer in self.needs):
             return []
-        found = self._yielded(sentence)
-        for example in found:
+        examples = self._checked_output(sentence)
+        for example in examples:
             if isinstance(example, Example):
                 words = sentence.words if example.words is None else example.words
                 for start, end in filter(None, (example.span, example.span2)):
@@ -204,43 +204,43 @@ class Task:
                             f"the span ({start}, {end}) for {len(words)} words; spans are "
                             "[start, end) and must not be empty",
                         )
-        return found
+        return examples
 
-    def _yielded(self, sentence: Sentence) -> list[Example | Excluded]:
+    def _checked_output(self, sentence: Sentence) -> list[Example | Excluded]:
         """Output of the rule, with fields checked."""
-        found: list[Example | Excluded] = []
+        examples: list[Example | Excluded] = []
         try:
-            for item in items_of(self.rule(sentence)):
-                if not isinstance(item, (Example, Excluded)):
-                    what = f"{shortened(item)}, which is neither an Example nor Excluded"
-                elif isinstance(item, Excluded):
-                    what = "a reason that is not a string" * (not isinstance(item.reason, str))
+            for output in items_of(self.rule(sentence)):
+                if not isinstance(output, (Example, Excluded)):
+                    problem = f"{shortened(output)}, which is neither an Example nor Excluded"
+                elif isinstance(output, Excluded):
+                    problem = "a reason that is not a string" * (not isinstance(output.reason, str))
                 else:
-                    what = fault(item, self.kind)
-                if what:
-                    raise self.fault(sentence, what)
-                if self.window > 1 and isinstance(item, Example) and item.words is None:
-                    item = replace(item, words=sentence.words)
-                found.append(item)  # type: ignore[arg-type]
+                    problem = fault(output, self.kind)
+                if problem:
+                    raise self.fault(sentence, problem)
+                if self.window > 1 and isinstance(output, Example) and output.words is None:
+                    output = replace(output, words=sentence.words)
+                examples.append(output)  # type: ignore[arg-type]
         except UserError:
             raise
         except (Exception, SystemExit) as error:
             raise self._failure(f"sentence {sentence.id!r}", error) from error
-        return found
+        return examples
 
     def _failure(self, where: str, error: BaseException) -> TaskError:
         """The error for an exception of the rule."""
         origin = tasks.origin(self.name)
-        place = failing_line(error, origin) if origin else ""
+        line = failing_line(error, origin) if origin else ""
         return TaskError(
             f"Task {self.name!r}, {where}: the rule raised {described(error)}. "
-            f"Fix {place or self._source()}."
+            f"Fix {line or self._source()}."
         )
 
-    def fault(self, sentence: Sentence, what: str) -> TaskError:
-        """The error for an invalid example of `sentence`; `what` describes the example."""
+    def fault(self, sentence: Sentence, problem: str) -> TaskError:
+        """The error for an invalid example of `sentence`; `problem` describes it."""
         where = f"Task {self.name!r}, sentence {sentence.id!r}"
-        return TaskError(f"{where}: the rule yielded {what}. Fix {self._source()}.")
+        return TaskError(f"{where}: the rule yielded {problem}. Fix {self._source()}.")
 
     def _source(self) -> str:
         """File and line of the rule if known, else "the task"."""
@@ -309,20 +309,20 @@ def task(
     if stand_ins and from_train:
         raise UserError(f"Task {name!r}: from_train= would not see stand_ins=; remove one of them.")
     needs = tuple(needs)
-    for what, given, known in (
+    for noun, value, allowed in (
         *(("annotation layer", layer, LAYERS) for layer in (*needs, *(stand_ins or {}).values())),
         ("shape", shape, get_args(Shape)),
         ("kind", kind, get_args(Kind)),
         ("group", group, get_args(Group)),
     ):
-        if given not in known:
+        if value not in allowed:
             raise UserError(
-                f"Task {name!r}: unknown {what} {given!r}. {did_you_mean(given, known)}"
+                f"Task {name!r}: unknown {noun} {value!r}. {did_you_mean(value, allowed)}"
             )
 
-    if window > 1 and (lacking := [layer for layer in needs if layer not in JOINED]):
+    if window > 1 and (layers := [layer for layer in needs if layer not in JOINED]):
         raise UserError(
-            f"Task {name!r}: windows of several sentences have no {lacking[0]}; leave window= out."
+            f"Task {name!r}: windows of several sentences have no {layers[0]}; leave window= out."
         )
 
     def decorate(rule: Rule) -> Rule:

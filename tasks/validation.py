@@ -36,12 +36,12 @@ def fault(example: Example, kind: Kind) -> str:
     if example.words is not None and not (_are_texts(example.words) and all(example.words)):
         return f"words={shortened(example.words)}; words must be a tuple of non-empty strings"
     for name in ("groups", "cues"):
-        if not _are_texts(given := getattr(example, name)):
-            return f"{name}={shortened(given)}; {name} must be a tuple of strings"
-    if example.reference != "" and (what := _label_fault(example.reference, kind)):
-        return f"reference={shortened(example.reference)}; {what}"
-    if what := _label_fault(example.label, kind):
-        return f"the label {shortened(example.label)} ({type(example.label).__name__}); {what}"
+        if not _are_texts(texts := getattr(example, name)):
+            return f"{name}={shortened(texts)}; {name} must be a tuple of strings"
+    if example.reference != "" and (problem := _label_fault(example.reference, kind)):
+        return f"reference={shortened(example.reference)}; {problem}"
+    if problem := _label_fault(example.label, kind):
+        return f"the label {shortened(example.label)} ({type(example.label).__name__}); {problem}"
     return ""
 
 
@@ -49,15 +49,15 @@ def _label_fault(label: object, kind: Kind) -> str:
     """Describe a valid label of this kind; empty if `label` is valid."""
     if kind == "classification":
         sound = _is_index(label) or _are_texts((label,))
-        wanted = "a class must be a string or an integer"
+        requirement = "a class must be a string or an integer"
     elif kind == "multi-label":
         sound = _are_texts(label)
-        wanted = "a label of a multi-label task must be a tuple of strings"
+        requirement = "a label of a multi-label task must be a tuple of strings"
     else:
         number = isinstance(label, (int, float)) and not isinstance(label, bool)
         sound = number and math.isfinite(label) and abs(label) <= LARGEST_LABEL  # type: ignore[arg-type]
-        wanted = f"a label of a regression must be a finite number up to {LARGEST_LABEL:g}"
-    return "" if sound else wanted
+        requirement = f"a label of a regression must be a finite number up to {LARGEST_LABEL:g}"
+    return "" if sound else requirement
 
 
 def _is_index(value: object) -> bool:
@@ -74,15 +74,15 @@ def _is_utf8(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
 
 
-def items_of(found: object) -> Iterable[object]:
+def items_of(output: object) -> Iterable[object]:
     """The return value of a rule, if it is iterable.
 
     Raises:
         TypeError: it is not.
     """
-    if not isinstance(found, Iterable) or isinstance(found, (str, bytes)):
-        raise TypeError(f"the rule returned {shortened(found)}; it must yield examples")
-    return found
+    if not isinstance(output, Iterable) or isinstance(output, (str, bytes)):
+        raise TypeError(f"the rule returned {shortened(output)}; it must yield examples")
+    return output
 
 
 def require_consistent(task: Task, examples: Sequence[tuple[Sentence, Example]]) -> None:
@@ -96,17 +96,17 @@ def require_consistent(task: Task, examples: Sequence[tuple[Sentence, Example]])
     _, first = examples[0]
     hides, brings = first.hide is not None, first.words is not None
     for sentence, example in examples:
-        what = ""
+        problem = ""
         if (example.span2 is not None) != pairs:
-            what = f"{'no' if pairs else 'a'} span2 in a task of shape {task.shape!r}"
+            problem = f"{'no' if pairs else 'a'} span2 in a task of shape {task.shape!r}"
         elif (example.hide is not None) != hides:
-            what = "a hidden word in some examples and none in others; make it two tasks"
+            problem = "a hidden word in some examples and none in others; make it two tasks"
         elif (example.words is not None) != brings:
-            what = "words of its own in some examples and none in others; make it two tasks"
+            problem = "words of its own in some examples and none in others; make it two tasks"
         elif hides and (pairs or example.span != (example.hide, (example.hide or 0) + 1)):
-            what = "a hidden word that is not its only span"
-        if what:
-            raise task.fault(sentence, f"{example.label!r} {what}")
+            problem = "a hidden word that is not its only span"
+        if problem:
+            raise task.fault(sentence, f"{example.label!r} {problem}")
 
 
 def require_repeatable(task: Task, sentences: Iterable[Sentence]) -> None:

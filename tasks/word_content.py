@@ -34,13 +34,13 @@ def mid_frequency(train: Sequence[Sentence]) -> frozenset[str]:
 @task("word-content", version=1, needs=[], shape="sentence", metric="accuracy",
       also=["macro_f1"], from_train=mid_frequency,
       group="surface")  # fmt: skip
-def word_content(known: frozenset[str], sentence: Sentence) -> Iterator[Example | Excluded]:
+def word_content(vocabulary: frozenset[str], sentence: Sentence) -> Iterator[Example | Excluded]:
     """The one of a hundred mid-frequency words that is in a sentence."""
-    found = _forms(sentence) & known
-    if len(found) == 1:
-        yield Example(found.pop(), (0, len(sentence)))
+    words = _forms(sentence) & vocabulary
+    if len(words) == 1:
+        yield Example(words.pop(), (0, len(sentence)))
     else:
-        yield Excluded("several of the words" if found else "none of the words")
+        yield Excluded("several of the words" if words else "none of the words")
 
 
 def _forms(sentence: Sentence) -> set[str]:

@@ -53,8 +53,8 @@ def label_table(result: Result, most: int | None = MOST_LABELS) -> Table | None:
     if not counts:
         return None
     order = sorted(counts, key=lambda name: (-counts[name], name))
-    chosen = order[:most]
-    rest = len(order) - len(chosen)
+    shown_labels = order[:most]
+    n_hidden = len(order) - len(shown_labels)
     best = result.best_layer
 
     def cell(metric: str, layer: int, name: str) -> Cell:
@@ -69,7 +69,7 @@ def label_table(result: Result, most: int | None = MOST_LABELS) -> Table | None:
             cell("recall", best, name),
             *(cell("f1", layer, name) for layer in result.layers),
         )
-        for name in chosen
+        for name in shown_labels
     ]
     return Table(
         _breakdown_title(result, "F1 by label and layer"),
@@ -77,14 +77,14 @@ def label_table(result: Result, most: int | None = MOST_LABELS) -> Table | None:
         tuple(rows),
         notes=(
             "★ best layer on dev, if above the floor; P and R are those of the best layer"
-            + f" · {rest} more with --all" * bool(rest),
+            + f" · {n_hidden} more with --all" * bool(n_hidden),
         ),
         repeated=4,
     )
 
 
-def _breakdown_title(result: Result, what: str) -> str:
-    parts = (subject_title(result), task_head(result), f"{result.probe.family} probe", what)
+def _breakdown_title(result: Result, breakdown: str) -> str:
+    parts = (subject_title(result), task_head(result), f"{result.probe.family} probe", breakdown)
     return " · ".join(parts)
 
 
@@ -95,10 +95,14 @@ def evidence_tables(results: Sequence[Result]) -> dict[str, list[Table]]:
     it.
     """
     tables = {}
-    for each in probe_measurements():
-        having = [result for result in results if result.found(each.name) is not None]
+    for measurement in probe_measurements():
+        having = [
+            result for result in results if result.evidence_rows(measurement.name) is not None
+        ]
         if having:
-            tables[each.name] = list(measurement_tables.measurement_tables(each, having))
+            tables[measurement.name] = list(
+                measurement_tables.measurement_tables(measurement, having)
+            )
     return tables
 
 
@@ -108,7 +112,7 @@ def tables_by_unit(results: Iterable[Result], name: str) -> Iterator[tuple[str, 
     def unit(result: Result) -> tuple[str, str]:
         return subject_title(result), result.probe.family
 
-    for names, chosen in groupby(sorted(results, key=unit), key=unit):
+    for names, unit_results in groupby(sorted(results, key=unit), key=unit):
         title = f"{' · '.join(names)} probe"
-        found = evidence_tables(list(chosen)).get(name, [])
-        yield title, [replace(table, title=f"{title} · {table.title}") for table in found]
+        tables = evidence_tables(list(unit_results)).get(name, [])
+        yield title, [replace(table, title=f"{title} · {table.title}") for table in tables]

@@ -96,38 +96,38 @@ def column_name(column: str) -> str:
     return NAMES.get(column, column.replace("_", " "))
 
 
-def alike(found: Mapping[K, R], columns: Sequence[str]) -> list[dict[K, R]]:
+def groups_by(records: Mapping[K, R], columns: Sequence[str]) -> list[dict[K, R]]:
     """Groups of records that are equal in some columns, in the order of their first ones."""
     groups: dict[tuple[Hashable, ...], dict[K, R]] = defaultdict(dict)
-    for key, record in found.items():
+    for key, record in records.items():
         groups[values(record, columns)][key] = record
     return list(groups.values())
 
 
-def sifted(
-    found: Mapping[K, R], like: Record, columns: Sequence[str]
+def select_like(
+    records: Mapping[K, R], like: Record, columns: Sequence[str]
 ) -> tuple[dict[K, R], dict[K, str]]:
     """The records that may stand with another one; and for the others, why not."""
-    why = {key: why_apart(record, like, columns) for key, record in found.items()}
+    reasons = {key: why_apart(record, like, columns) for key, record in records.items()}
     return (
-        {key: record for key, record in found.items() if not why[key]},
-        {key: reason for key, reason in why.items() if reason},
+        {key: record for key, record in records.items() if not reasons[key]},
+        {key: reason for key, reason in reasons.items() if reason},
     )
 
 
-def differing(one: Record, other: Record, columns: Sequence[str]) -> list[str]:
+def columns_apart(one: Record, other: Record, columns: Sequence[str]) -> list[str]:
     """The columns in which two records differ."""
-    both = zip(columns, values(one, columns), values(other, columns), strict=True)
-    return [column for column, own, others in both if own != others]
+    pairs = zip(columns, values(one, columns), values(other, columns), strict=True)
+    return [column for column, value, other_value in pairs if value != other_value]
 
 
 def why_apart(one: Record, other: Record, columns: Sequence[str]) -> str:
     """The columns in which a record differs from another, as text: ``view cut, not plain``."""
-    different = differing(one, other, columns)
+    different = columns_apart(one, other, columns)
     texts = [[printed_value(x) for x in values(record, different)] for record in (one, other)]
     return "; ".join(
-        f"{column_name(column)} {own}, not {others}"
-        for column, own, others in zip(different, *texts, strict=True)
+        f"{column_name(column)} {text}, not {other_text}"
+        for column, text, other_text in zip(different, *texts, strict=True)
     )
 
 
@@ -135,8 +135,8 @@ def printed_value(value: Hashable) -> str:
     """A value in a reason; digests are shortened."""
     if value in (None, ""):
         return "none"
-    found = str(value)
-    return short_digest(found) if re.fullmatch("[0-9a-f]{64}", found) else found
+    text = str(value)
+    return short_digest(text) if re.fullmatch("[0-9a-f]{64}", text) else text
 
 
 def twins_of(record: Record, among: Mapping[K, R]) -> dict[K, R]:
@@ -146,13 +146,13 @@ def twins_of(record: Record, among: Mapping[K, R]) -> dict[K, R]:
     counts as well if its configuration is not known, and if there are no others: revisions share
     the twin of the first of them.
     """
-    same, own = values(record, SAME_TEXT), record.model.configuration
+    same, config = values(record, SAME_TEXT), record.model.configuration
     twins = {
-        key: other
-        for key, other in among.items()
-        if _is_twin(other.model, record.model) and values(other, SAME_TEXT) == same
+        k: candidate
+        for k, candidate in among.items()
+        if _is_twin(candidate.model, record.model) and values(candidate, SAME_TEXT) == same
     }
-    exact = {key: x for key, x in twins.items() if not own or x.model.configuration in ("", own)}
+    exact = {k: x for k, x in twins.items() if not config or x.model.configuration in ("", config)}
     return exact or twins
 
 
@@ -166,8 +166,8 @@ def twins_beside(record: Record, path: Path, *, same_unit: bool = False) -> dict
     folder = path.resolve().parent
     unit = escape(path.name.rpartition("scores-")[0]) if same_unit else ""
     names = f"random*/{escape(folder.name)}/{unit}*-????????.json"
-    beside = sorted(folder.parents[1].glob(names)) if len(folder.parents) > 1 else []
-    return twins_of(record, read_records(beside, lambda file: validated(read_record(file), file)))
+    files = sorted(folder.parents[1].glob(names)) if len(folder.parents) > 1 else []
+    return twins_of(record, read_records(files, lambda file: validated(read_record(file), file)))
 
 
 def _is_twin(model: ModelRecord, of: ModelRecord) -> bool:

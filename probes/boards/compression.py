@@ -17,7 +17,7 @@ from probes.measurements.table_cells import score_cell, task_head
 from probes.records.record_files import if_readable
 from probes.records.result import Result
 from probes.records.values import Estimate
-from probes.statistics.bootstrap import bounds, interval, unknown
+from probes.statistics.bootstrap import bounds, interval, missing_estimate
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 
 KEPT = "kept_gain"
@@ -41,22 +41,22 @@ def kept_gains(
         among: results that may be of the teacher's random twins.
     """
     floor = if_readable(lambda: resampled_floor(teacher, among))
-    best, *others = map(_best_score, (teacher, *students.values()))
+    best, *student_scores = map(_best_score, (teacher, *students.values()))
     if floor is None or best.value is None:
-        return dict.fromkeys(students, unknown("there is no score or no floor"))
+        return dict.fromkeys(students, missing_estimate("there is no score or no floor"))
     lowest, resampled_lowest = floor
     gain, resampled_gain = best.value - lowest, best.resampled - resampled_lowest
 
-    def kept(student: LayerScore) -> Estimate:
+    def gain_share(student: LayerScore) -> Estimate:
         if student.value is None or not best.paired_with(student):
-            return unknown("scores cannot be resampled together")
+            return missing_estimate("scores cannot be resampled together")
         if not interval(resampled_gain)[0] > 0:
-            return unknown("the gain may be 0")
+            return missing_estimate("the gain may be 0")
         shares = (student.resampled - resampled_lowest) / resampled_gain
         value = (student.value - lowest) / gain
         return Estimate(value=value, interval=bounds(interval(shares)))
 
-    return dict(zip(students, map(kept, others), strict=True))
+    return dict(zip(students, map(gain_share, student_scores), strict=True))
 
 
 def _best_score(result: Result) -> LayerScore:
@@ -74,26 +74,26 @@ def compression_tables(
         models: their names in this order.
     """
     by_model = {
-        name: [c.result for found in shared.values() for c in found if c.name == name]
+        name: [c.result for candidates in shared.values() for c in candidates if c.name == name]
         for name in models
     }
-    first, *_ = sizes = [found[0].model.parameters for found in by_model.values()]
+    first, *_ = sizes = [results[0].model.parameters for results in by_model.values()]
     if len(set(sizes)) == 1 or not all(sizes):  # The size of a file of vectors is 0.
         return
-    kept = {
-        task: kept_gains(teacher.result, {c.name: c.result for c in others})
-        for task, (teacher, *others) in shared.items()
+    gains = {
+        task: kept_gains(teacher.result, {c.name: c.result for c in students})
+        for task, (teacher, *students) in shared.items()
     }
     speeds, rows = [*map(_speeds, by_model.values())], []
-    for (name, results), n, own in zip(by_model.items(), sizes, speeds, strict=True):
-        faster = next((own[x] / speed for x, speed in speeds[0].items() if x in own), None)
-        shares = [of_task.get(name) for of_task in kept.values()]
+    for (name, results), n, rates in zip(by_model.items(), sizes, speeds, strict=True):
+        faster = next((rates[x] / speed for x, speed in speeds[0].items() if x in rates), None)
+        shares = [of_task.get(name) for of_task in gains.values()]
         cells = [score_cell(x.value, x.interval, KEPT) if x else Cell() for x in shares]
         ratios = _ratio_cell(first / n), _ratio_cell(faster)
         rows.append(TableRow.of(name, size_cells(results[0])[0], *ratios, *cells))
     heads = (task_head(x.result, x.result.task.metric) for x, *_ in shared.values())
-    every = ((task, share.missing) for task, of in kept.items() for share in of.values())
-    reasons = dict.fromkeys(f"No share of {task}: {why}." for task, why in every if why)
+    missing = ((task, share.missing) for task, of in gains.items() for share in of.values())
+    reasons = dict.fromkeys(f"No share of {task}: {reason}." for task, reason in missing if reason)
     yield Table(
         f"{setting} · compression",
         ("model", "parameters", "times smaller", "times faster", *heads),
@@ -113,8 +113,8 @@ def _speeds(results: Sequence[Result]) -> dict[tuple[str, ...], float]:
 
     Of several runs on a machine the fastest counts: others may have shared it.
     """
-    known = [x.provenance for x in results if "words_per_second" in x.provenance]
-    runs = [(float(x["words_per_second"]), tuple(x.get(y, "") for y in MACHINE)) for x in known]
+    run_facts = [x.provenance for x in results if "words_per_second" in x.provenance]
+    runs = [(float(x["words_per_second"]), tuple(x.get(y, "") for y in MACHINE)) for x in run_facts]
     return {machine: speed for speed, machine in sorted(runs)}
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from probes.boards.comparable import SAME_FLOOR, K, sifted, twins_beside, twins_of
+from probes.boards.comparable import SAME_FLOOR, K, select_like, twins_beside, twins_of
 from probes.common.arrays import Floats
 from probes.frames.joined_results import results_with_evidence
 from probes.measurements.plugin_keys import is_current
@@ -44,9 +44,9 @@ def with_floor(result: Result, among: Iterable[Result] = ()) -> Result:
     if result.floor_test is not None:
         return result
     best = _best_layers(_twins(result, among), result)
-    given = _with_twins(result, best)
-    test = if_readable(lambda: _floor_test(given, best)) if given.floor else None
-    return given.model_copy(update={"floor_test": test})
+    with_twins = _with_twins(result, best)
+    test = if_readable(lambda: _floor_test(with_twins, best)) if with_twins.floor else None
+    return with_twins.model_copy(update={"floor_test": test})
 
 
 def resampled_floor(result: Result, among: Iterable[Result] = ()) -> tuple[float, Floats] | None:
@@ -68,10 +68,10 @@ def resampled_floor(result: Result, among: Iterable[Result] = ()) -> tuple[float
         return None
     name, score = floor
     if name == "layer 0":
-        found = resampled_scores(result, result.path, [0])
+        replicates = resampled_scores(result, result.path, [0])
     else:
-        found = _resampled_baselines(result, result.path, twins).get(name)
-    return score, np.full(RESAMPLES, score) if found is None else found.resampled[0]
+        replicates = _resampled_baselines(result, result.path, twins).get(name)
+    return score, np.full(RESAMPLES, score) if replicates is None else replicates.resampled[0]
 
 
 def _best_layers(twins: Iterable[Result], result: Result) -> dict[str, TwinLayer]:
@@ -92,41 +92,41 @@ def _with_twins(result: Result, twins: Mapping[str, TwinLayer]) -> Result:
 def _twins(result: Result, among: Iterable[Result]) -> list[Result]:
     if result.model.random_seed is not None:
         return []
-    found = _fitting(result, dict(enumerate(among)))
-    if not found and result.path is not None:
-        found = _fitting(
+    twins = _fitting_twins(result, dict(enumerate(among)))
+    if not twins and result.path is not None:
+        twins = _fitting_twins(
             result, results_with_evidence(twins_beside(result, result.path, same_unit=True))
         )
-    return found
+    return twins
 
 
-def _fitting(result: Result, among: Mapping[K, Result]) -> list[Result]:
-    fitting, _ = sifted(twins_of(result, among), result, SAME_FLOOR)
+def _fitting_twins(result: Result, among: Mapping[K, Result]) -> list[Result]:
+    fitting, _ = select_like(twins_of(result, among), result, SAME_FLOOR)
     return [twin for twin in fitting.values() if is_current(twin) or not is_current(result)]
 
 
 def _floor_test(result: Result, twins: Mapping[str, TwinLayer]) -> FloorTest | None:
     """None if predictions are missing, or cover too few documents or sentences."""
-    if result.path is None or not (own := resampled_scores(result, result.path, result.layers)):
+    if result.path is None or not (probe := resampled_scores(result, result.path, result.layers)):
         return None
-    known = _resampled_baselines(result, result.path, twins)
-    if own.sd is None:
-        known = {name: x if name in twins else replace(x, sd=None) for name, x in known.items()}
-    metric, every = result.task.metric, [own, *known.values()]
-    rest = {x: scores.get(metric) for x, scores in result.baselines.items() if x not in known}
+    rivals = _resampled_baselines(result, result.path, twins)
+    if probe.sd is None:
+        rivals = {name: x if name in twins else replace(x, sd=None) for name, x in rivals.items()}
+    metric, samples = result.task.metric, [probe, *rivals.values()]
+    numbers = {x: scores.get(metric) for x, scores in result.baselines.items() if x not in rivals}
     # Without predictions a baseline is a plain number.
-    fixed = np.array([x for x in rest.values() if x is not None], dtype=np.float64)
-    scores = np.concatenate([*(x.scores for x in every), fixed])
-    floors = [place for place in range(len(own.layers), len(scores)) if not np.isnan(scores[place])]
+    fixed = np.array([x for x in numbers.values() if x is not None], dtype=np.float64)
+    scores = np.concatenate([*(x.scores for x in samples), fixed])
+    floors = [i for i in range(len(probe.layers), len(scores)) if not np.isnan(scores[i])]
     if result.layers[0] == 0 and not np.isnan(scores[0]):
         floors.append(0)
     above = above_all(
-        scores, lambda: _blocks_with_fixed(every, fixed), range(len(own.layers)), floors
+        scores, lambda: _blocks_with_fixed(samples, fixed), range(len(probe.layers)), floors
     )
     return FloorTest(
         frozenset(layer for layer, is_above in zip(result.layers, above, strict=True) if is_above),
-        own.sd is not None and all(known[x].sd is not None for x in twins if x in known),
-        tuple(rest),
+        probe.sd is not None and all(rivals[x].sd is not None for x in twins if x in rivals),
+        tuple(numbers),
     )
 
 
@@ -134,17 +134,17 @@ def _resampled_baselines(
     result: Result, path: Path, twins: Mapping[str, TwinLayer]
 ) -> dict[str, Replicates]:
     """Rules and random twins whose scores can be resampled with those of the result at a path."""
-    known = rule_replicates(result, path)
+    rivals = rule_replicates(result, path)
     for name, (twin, layer) in twins.items():
         same = twin.examples.test_digest == result.examples.test_digest
-        if same and twin.path and (its := resampled_scores(twin, twin.path, [layer])):
-            known[name] = its
-    return known
+        if same and twin.path and (replicates := resampled_scores(twin, twin.path, [layer])):
+            rivals[name] = replicates
+    return rivals
 
 
-def _blocks_with_fixed(every: list[Replicates], fixed: Floats) -> Iterator[tuple[Floats, Errors]]:
+def _blocks_with_fixed(samples: list[Replicates], fixed: Floats) -> Iterator[tuple[Floats, Errors]]:
     """Blocks of resamples, with numbers that are the same in all of them."""
-    for values, errors in replicate_blocks(every):
+    for values, errors in replicate_blocks(samples):
         shape = len(fixed), values.shape[1]
         nothing = np.zeros((len(fixed), errors.influence.shape[1]))
         yield (

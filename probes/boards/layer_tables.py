@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from probes.boards.comparable import SAME_LAYER_TABLE, SAME_MODEL, alike, sifted, twins_of
+from probes.boards.comparable import SAME_LAYER_TABLE, SAME_MODEL, groups_by, select_like, twins_of
 from probes.boards.floors import with_floor
 from probes.boards.overview import layer_lines
 from probes.common.errors import listed
@@ -52,8 +52,8 @@ def interval_frame(results: Sequence[Result]) -> pd.DataFrame:
         name = f"{result.task.name} ({result.probe.family})"
         columns[name] = pd.Series(result.headline, dtype=float)
         for end, which in enumerate(("low", "high")):
-            found = {layer: ends(result.interval(layer))[end] for layer in result.layers}
-            columns[f"{name} {which}"] = pd.Series(found, dtype=float)
+            by_layer = {layer: ends(result.interval(layer))[end] for layer in result.layers}
+            columns[f"{name} {which}"] = pd.Series(by_layer, dtype=float)
     return pd.DataFrame(columns).sort_index().rename_axis("layer")
 
 
@@ -71,28 +71,28 @@ def with_stored(stored: Mapping[Path, Result], results: Sequence[Result]) -> lis
     evidence = {result.key: result.evidence.values() for result in stored.values()}
     table = {
         (x.task.name, x.probe.family): x
-        for x in sifted(stored, results[0], SAME_LAYER_TABLE)[0].values()
+        for x in select_like(stored, results[0], SAME_LAYER_TABLE)[0].values()
         if x.model.digest == results[0].model.digest and is_current(x)
     }
     for result in results:
         earlier = (x for x in evidence.get(result.key, ()) if x.measurement not in result.evidence)
-        whole = result.with_evidence(*filter(is_current, earlier))
-        table[result.task.name, result.probe.family] = whole
+        with_evidence = result.with_evidence(*filter(is_current, earlier))
+        table[result.task.name, result.probe.family] = with_evidence
     return _sorted_results(table.values())
 
 
-def model_tables(found: Mapping[Path, Result]) -> Iterator[Table]:
+def model_tables(results: Mapping[Path, Result]) -> Iterator[Table]:
     """`score_tables` of every model on every corpus, random twins among the baselines.
 
     Twins that are not among the results are looked for in the folders beside them. What another
     version has made is left out with a message, unless it is marked as older.
     """
-    current = {path: result for path, result in found.items() if result.older or is_current(result)}
-    for path in sorted(found.keys() - current.keys()):
+    current = {path: x for path, x in results.items() if x.older or is_current(x)}
+    for path in sorted(results.keys() - current.keys()):
         progress.say(f"left out {path}: made by another version of its task or probe")
-    groups = alike(current, (*SAME_MODEL, *SAME_LAYER_TABLE))
+    groups = groups_by(current, (*SAME_MODEL, *SAME_LAYER_TABLE))
     firsts = [next(iter(group.values())) for group in groups]
-    twins = [sifted(twins_of(x, current), x, SAME_LAYER_TABLE)[0] for x in firsts]
+    twins = [select_like(twins_of(x, current), x, SAME_LAYER_TABLE)[0] for x in firsts]
     shown_beside = {path for of_model in twins for path in of_model}
     for group in groups:
         if not group.keys() <= shown_beside:
@@ -107,10 +107,10 @@ def _sorted_results(results: Iterable[Result]) -> list[Result]:
 def score_tables(results: Sequence[Result]) -> Iterator[Table]:
     """`score_table` for each probe family; morphology has one of its own, feature × layer."""
     for family in dict.fromkeys(result.probe.family for result in results):
-        chosen = [result for result in results if result.probe.family == family]
-        features = [result for result in chosen if is_morphological(result.task.name)]
-        if others := [result for result in chosen if result not in features]:
-            yield score_table(others)
+        family_results = [result for result in results if result.probe.family == family]
+        features = [result for result in family_results if is_morphological(result.task.name)]
+        if other_results := [result for result in family_results if result not in features]:
+            yield score_table(other_results)
         if features:
             yield score_table(features).turned
 
@@ -143,8 +143,8 @@ def layer_rows(results: Sequence[Result]) -> list[TableRow]:
 def _points(result: Result) -> dict[int, float]:
     """How far each layer is above the floor; 0 if it is below, or there is none."""
     floor = result.floor[1] if result.floor else math.inf
-    known = {layer: value for layer, value in result.headline.items() if value is not None}
-    return {layer: max(0.0, value - floor) for layer, value in known.items()}
+    scores = {layer: value for layer, value in result.headline.items() if value is not None}
+    return {layer: max(0.0, value - floor) for layer, value in scores.items()}
 
 
 def _score_cells(result: Result, most: float) -> dict[int, Cell]:
@@ -162,14 +162,14 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
 
     Each has a cell per result.
     """
-    named = [{**result.baselines, **result.references} for result in results]
+    named_scores = [{**result.baselines, **result.references} for result in results]
     for metric in RANKING:
-        if any(found := [result.at(metric, result.best_layer) for result in results]):
+        if any(metric_rows := [result.at(metric, result.best_layer) for result in results]):
             cells = (
                 score_cell(x.value, x.interval, metric, note="" if x.value is not None else x.why)
                 if x
                 else NOTHING
-                for x in found
+                for x in metric_rows
             )
             yield TableRow.of(f"{label_of(metric)}, best layer", *cells, faint=True)
     gains = [r.row("conditional_probing", "added_points", r.best_layer) for r in results]
@@ -180,7 +180,7 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
         )
         yield TableRow.of("adds to layer 0", *cells, faint=True)
     yield floor_row(results)
-    for name in dict.fromkeys(name for scores in named for name in scores):
+    for name in dict.fromkeys(name for scores in named_scores for name in scores):
         cells = (
             score_cell(
                 scores[name].get(result.task.metric),
@@ -190,7 +190,7 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
             )
             if name in scores
             else ""  # A dash is for what is undefined.
-            for result, scores in zip(results, named, strict=True)
+            for result, scores in zip(results, named_scores, strict=True)
         )
         yield TableRow.of(name, *cells, faint=True)
     yield TableRow.of("n", *(n_of([result]) for result in results), faint=True)
@@ -198,8 +198,8 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
 
 def floor_row(results: Sequence[Result]) -> TableRow:
     """The floor of each result: its score and its name."""
-    found = ((result.floor, result.task.metric) for result in results)
-    cells = (score_cell(x[1], None, metric, note=x[0]) if x else NOTHING for x, metric in found)
+    floors = ((result.floor, result.task.metric) for result in results)
+    cells = (score_cell(x[1], None, metric, note=x[0]) if x else NOTHING for x, metric in floors)
     return TableRow.of("floor", *cells, faint=True)
 
 

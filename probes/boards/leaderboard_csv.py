@@ -87,8 +87,8 @@ def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record
     path = output / "leaderboard.csv"
     # Without the lock, of two runs that end together the one that read first may write last.
     with locked(path.with_suffix(SUFFIX)):
-        every = load(output, read=read, write=True)
-        frame = every.only(~every.headers["older"])
+        all_records = load(output, read=read, write=True)
+        frame = all_records.only(~all_records.headers["older"])
         _write_csv(path, leaderboard_lines(frame).sort_values([*ORDER], kind="stable"))
         for name, columns, table in (
             ("measurements.csv", LONG_COLUMNS, other_measurements(frame)),
@@ -116,17 +116,17 @@ def leaderboard_lines(frame: RecordFrame) -> pd.DataFrame:
 
 def _scores_by_layer(rows: pd.DataFrame) -> pd.DataFrame:
     """The score of each record and layer on test and dev, and the best layer by that on dev."""
-    place = ["path", "layer"]
+    keys = ["path", "layer"]
     plain = rows[(rows["axes"] == "") & rows["layer"].notna()]
-    plain = plain.drop_duplicates([*place, "metric", "split"])
+    plain = plain.drop_duplicates([*keys, "metric", "split"])
     headline = plain[plain["metric"] == plain["task_metric"]]
     test, dev = (headline[headline["split"] == split] for split in ("test", "dev"))
     strength = plain[(plain["metric"] == "strength") & (plain["split"] == "train")]
     lines = test.rename(columns={"value": "score", "fits": "seeds"})
-    lines = lines.sort_values("layer", kind="stable")[[*place, "score", "low", "high", "seeds"]]
-    for name, found in (("dev_score", dev), ("strength", strength)):
-        column = found[[*place, "value"]].rename(columns={"value": name})
-        lines = lines.merge(column, how="left", on=place)
+    lines = lines.sort_values("layer", kind="stable")[[*keys, "score", "low", "high", "seeds"]]
+    for name, source in (("dev_score", dev), ("strength", strength)):
+        column = source[[*keys, "value"]].rename(columns={"value": name})
+        lines = lines.merge(column, how="left", on=keys)
     # Of equal layers the lowest; none if no score on dev is defined.
     ranked = lines.sort_values(["dev_score", "layer"], ascending=[False, True])
     best = ~ranked["path"].duplicated() & ranked["dev_score"].notna()
@@ -137,11 +137,11 @@ def _scores_of_rule(rows: pd.DataFrame, rule: str) -> pd.Series:
     """Score of a rule without vectors, by path: a baseline of the task, or a reference."""
     places = axes_by_text(rows)
     scored = rows[rows["metric"] == rows["task_metric"]]
-    found = []
+    rule_rows = []
     for axis in ("reference", "baseline"):
-        of_rule = [text for text, given in places.items() if given.get(axis) == rule]
-        found.append(scored[scored["axes"].isin(of_rule)])
-    return pd.concat(found).drop_duplicates("path", keep="last").set_index("path")["value"]
+        of_rule = [text for text, axes in places.items() if axes.get(axis) == rule]
+        rule_rows.append(scored[scored["axes"].isin(of_rule)])
+    return pd.concat(rule_rows).drop_duplicates("path", keep="last").set_index("path")["value"]
 
 
 def _with_evidence(lines: pd.DataFrame, frame: RecordFrame) -> pd.DataFrame:
@@ -149,28 +149,28 @@ def _with_evidence(lines: pd.DataFrame, frame: RecordFrame) -> pd.DataFrame:
     headers = frame.headers[frame.headers["measurement"].isin(EVIDENCE)]
     headers = headers.sort_values(["n_measured", "n_fits"], kind="stable")
     headers = headers.drop_duplicates(["subject", "measurement"], keep="last")
-    found = headers.groupby("subject")["measurement"].agg(set)
-    names = {of: " ".join(x for x in EVIDENCE if x in given) for of, given in found.items()}
+    by_subject = headers.groupby("subject")["measurement"].agg(set)
+    names = {of: " ".join(x for x in EVIDENCE if x in kinds) for of, kinds in by_subject.items()}
     lines = lines.assign(evidence=[names.get(subject, "") for subject in lines["subject"]])
     rows = frame.long(headers.index, ["subject"])
     rows = rows[(rows["axes"] == "") & rows["metric"].isin(EVIDENCE_METRICS)]
     # Each line with the numbers of its layer, and with those of all layers.
-    beside = lines[["layer", "subject"]].assign(line=lines.index)
-    beside = beside.merge(rows, on="subject", suffixes=("", "_of_row"))
-    same = (beside["layer_of_row"] == beside["layer"]).fillna(True)
-    beside = beside[same].drop_duplicates(["line", "metric"], keep="last")
+    line_rows = lines[["layer", "subject"]].assign(line=lines.index)
+    line_rows = line_rows.merge(rows, on="subject", suffixes=("", "_of_row"))
+    same = (line_rows["layer_of_row"] == line_rows["layer"]).fillna(True)
+    line_rows = line_rows[same].drop_duplicates(["line", "metric"], keep="last")
     for column, end in (("value", ""), ("low", "_low"), ("high", "_high")):
-        numbers = beside.pivot(index="line", columns="metric", values=column)
+        numbers = line_rows.pivot(index="line", columns="metric", values=column)
         lines = lines.join(numbers.add_suffix(end))
     return lines
 
 
 def other_measurements(frame: RecordFrame) -> pd.DataFrame:
     """One line per number of what has no columns in `leaderboard.csv`."""
-    others = ~frame.headers["measurement"].isin((SCORES, *EVIDENCE))
-    rows = frame.long(others, [name for name in LONG_COLUMNS if name in frame.headers])
+    is_other = ~frame.headers["measurement"].isin((SCORES, *EVIDENCE))
+    rows = frame.long(is_other, [name for name in LONG_COLUMNS if name in frame.headers])
     places = axes_by_text(rows)
-    texts = {text: " ".join(f"{x}={y}" for x, y in given.items()) for text, given in places.items()}
+    texts = {text: " ".join(f"{x}={y}" for x, y in axes.items()) for text, axes in places.items()}
     return rows.assign(axes=rows["axes"].map(texts))
 
 

@@ -12,7 +12,7 @@ from probes.common.errors import layer_ranges
 from probes.measurements.table_cells import layer_marks, task_head
 from probes.records.result import Result
 from probes.records.values import Interval
-from probes.statistics.metrics import is_percent, label_of, shown
+from probes.statistics.metrics import is_percent, label_of, printed_score
 from probes.statistics.significance import ALPHA
 
 
@@ -21,11 +21,11 @@ def p_best_of_result(result: Result) -> dict[int, float | None] | None:
 
     None without training variance.
     """
-    found = result.found("training_variance")
-    if found is None:
+    record = result.evidence_rows("training_variance")
+    if record is None:
         return None
-    every = ((layer, found.at("p_best", layer)) for layer in result.layers)
-    return {layer: row.value for layer, row in every if row}
+    layer_rows = ((layer, record.at("p_best", layer)) for layer in result.layers)
+    return {layer: row.value for layer, row in layer_rows if row}
 
 
 def confidence_set(result: Result) -> set[int] | None:
@@ -35,10 +35,10 @@ def confidence_set(result: Result) -> set[int] | None:
     tested: without training variance, since scores alone cannot tell layers apart, or with too few
     test documents or sentences.
     """
-    found = p_best_of_result(result)
-    if found is None or all(p is None for p in found.values()):
+    p_best = p_best_of_result(result)
+    if p_best is None or all(p is None for p in p_best.values()):
         return None
-    return {layer for layer in result.extent if (found.get(layer) or 0.0) >= ALPHA}
+    return {layer for layer in result.extent if (p_best.get(layer) or 0.0) >= ALPHA}
 
 
 class LayerLine(NamedTuple):
@@ -119,10 +119,10 @@ def finding(result: Result) -> str:
 def _score_text(result: Result, layer: int) -> str:
     metric = result.task.metric
     interval = result.interval(layer)
-    said = f"{label_of(metric)} {shown(result.score(layer), metric)}"
+    text = f"{label_of(metric)} {printed_score(result.score(layer), metric)}"
     if interval is None:
-        return f"{said} (no interval)"
-    return f"{said} [{', '.join(shown(end, metric) for end in interval)}]"
+        return f"{text} (no interval)"
+    return f"{text} [{', '.join(printed_score(end, metric) for end in interval)}]"
 
 
 def _margin(result: Result, layer: int) -> str:
@@ -132,9 +132,9 @@ def _margin(result: Result, layer: int) -> str:
     metric = result.task.metric
     points = " points" * is_percent(metric)
     side = "below" if score < floor[1] else "above"
-    return f"{shown(abs(score - floor[1]), metric)}{points} {side} {_floor(result)}"
+    return f"{printed_score(abs(score - floor[1]), metric)}{points} {side} {_floor(result)}"
 
 
 def _floor(result: Result) -> str:
     name, value = result.floor or ("none", None)
-    return f"the floor of {shown(value, result.task.metric)} ({name})"
+    return f"the floor of {printed_score(value, result.task.metric)} ({name})"

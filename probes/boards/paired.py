@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from probes.boards.comparable import SAME_PAIR, column_name, differing
+from probes.boards.comparable import SAME_PAIR, column_name, columns_apart
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
 from probes.measurements.table_cells import n_of, p_cell, score_cell, task_head
@@ -24,7 +24,7 @@ from probes.records.record_files import if_readable
 from probes.records.result import Result
 from probes.records.values import Interval
 from probes.statistics.bootstrap import RESAMPLES, bounds, interval
-from probes.statistics.metrics import quantity, shown
+from probes.statistics.metrics import printed_score, quantity
 from probes.statistics.replicates import Replicates, p_values_of
 from probes.statistics.significance import Pair, all_pairs, borderline
 from probes.tables.table import NOTHING, Cell, Table, TableRow
@@ -67,8 +67,8 @@ class LayerScore:
         """The replicates, with noise of training if it was measured. Shape (resamples,)."""
         if self.replicates is None:
             return np.full(RESAMPLES, np.nan)
-        found: Floats = self.replicates.resampled[0]
-        return found
+        scores: Floats = self.replicates.resampled[0]
+        return scores
 
     @property
     def testable(self) -> bool:
@@ -77,8 +77,8 @@ class LayerScore:
 
     def paired_with(self, other: LayerScore) -> bool:
         """Whether both have been resampled, and over the same examples."""
-        both = self.replicates is not None and other.replicates is not None
-        return both and self.result.examples.test_digest == other.result.examples.test_digest
+        resampled = self.replicates is not None and other.replicates is not None
+        return resampled and self.result.examples.test_digest == other.result.examples.test_digest
 
 
 @dataclass(frozen=True)
@@ -126,10 +126,10 @@ def layer_scores(result: Result, path: Path, layers: Sequence[int]) -> list[Laye
     Raises:
         UserError: the arrays beside it cannot be read, or are those of other scores.
     """
-    found = resampled_scores(result, path, layers)
-    if found is None:
+    replicates = resampled_scores(result, path, layers)
+    if replicates is None:
         return [LayerScore(result, layer) for layer in layers]
-    return [LayerScore(result, layer, found.row(i)) for i, layer in enumerate(layers)]
+    return [LayerScore(result, layer, replicates.row(i)) for i, layer in enumerate(layers)]
 
 
 def best_layer_score(result: Result, path: Path) -> LayerScore:
@@ -148,13 +148,13 @@ def paired_differences(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> l
     replicates = np.array([x.resampled for x in scores]).reshape(-1, RESAMPLES)
     paired = [scores[one].paired_with(scores[other]) for one, other in pairs]
     tested = [
-        both and scores[one].testable and scores[other].testable
-        for both, (one, other) in zip(paired, pairs, strict=True)
+        is_paired and scores[one].testable and scores[other].testable
+        for is_paired, (one, other) in zip(paired, pairs, strict=True)
     ]
-    chosen = [pair for pair, is_tested in zip(pairs, tested, strict=True) if is_tested]
-    p_values = _p_values_of_pairs(scores, chosen)
+    tested_pairs = [pair for pair, is_tested in zip(pairs, tested, strict=True) if is_tested]
+    p_values = _p_values_of_pairs(scores, tested_pairs)
     differences = []
-    for (one, other), both, is_tested in zip(pairs, paired, tested, strict=True):
+    for (one, other), is_paired, is_tested in zip(pairs, paired, tested, strict=True):
         p = p_values[one, other] if is_tested else np.nan
         value, metric = values[other] - values[one], scores[one].result.task.metric
         apart, limits = replicates[other] - replicates[one], quantity(metric).differences
@@ -162,7 +162,7 @@ def paired_differences(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> l
             Difference(
                 metric,
                 None if np.isnan(value) else float(value),
-                bounds(interval(apart, limits)) if both else None,
+                bounds(interval(apart, limits)) if is_paired else None,
                 None if np.isnan(p) else p,
             )
         )
@@ -171,23 +171,23 @@ def paired_differences(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> l
 
 def _p_values_of_pairs(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> dict[Pair, float]:
     """p-values of pairs of scores, corrected over pairs on the same examples, with twins or not."""
-    found: dict[Pair, float] = {}
+    p_values: dict[Pair, float] = {}
     families = defaultdict(list)
     for pair in pairs:
-        both = [scores[i].result for i in pair]
-        with_twin = any(x.model.random_seed is not None for x in both)
-        families[both[0].examples.test_digest, with_twin].append(pair)
-    for chosen in families.values():
-        cells = sorted({cell for pair in chosen for cell in pair})
-        known = [x for cell in cells if (x := scores[cell].replicates) is not None]
-        places = [(cells.index(one), cells.index(other)) for one, other in chosen]
-        found |= dict(zip(chosen, p_values_of(known, places), strict=True))
-    return found
+        pair_results = [scores[i].result for i in pair]
+        with_twin = any(x.model.random_seed is not None for x in pair_results)
+        families[pair_results[0].examples.test_digest, with_twin].append(pair)
+    for family_pairs in families.values():
+        cells = sorted({cell for pair in family_pairs for cell in pair})
+        replicates = [x for cell in cells if (x := scores[cell].replicates) is not None]
+        places = [(cells.index(one), cells.index(other)) for one, other in family_pairs]
+        p_values |= dict(zip(family_pairs, p_values_of(replicates, places), strict=True))
+    return p_values
 
 
 def _signed(value: float, metric: str) -> str:
     """A difference of scores: +1.2."""
-    text = shown(abs(value), metric)
+    text = printed_score(abs(value), metric)
     zero = not text.strip("0.")
     return text if zero else ("−" if value < 0 else "+") + text
 
@@ -207,11 +207,11 @@ def closing_tables(
     families: dict[str, dict[str, list[Result]]] = defaultdict(lambda: defaultdict(list))
     for result in results:
         families[result.probe.family][result.task.name].append(result)
-    found = (
+    tables = (
         _closing_table(family, [group for group in by_task.values() if len(group) > 1], score_of)
         for family, by_task in families.items()
     )
-    return [table for table in found if table is not None]
+    return [table for table in tables if table is not None]
 
 
 def _closing_table(
@@ -222,17 +222,17 @@ def _closing_table(
     differences: list[Difference] = []
     counts, apart, limit = [], [], ""
     for group in groups:
-        scores, others = _comparable(group, score_of)
+        scores, reasons = _comparable(group, score_of)
         if not scores:
             continue
         first = scores[0].result
         limit = limit_mark(first)
         counts.append(f"{first.task.name} {n_of([first])}")
-        apart += [f"Not compared: {x} on {first.task.name} ({y})." for x, y in others.items()]
+        apart += [f"Not compared: {x} on {first.task.name} ({y})." for x, y in reasons.items()]
         # All pairs are tested, as in `leaderboard`, though only those with the first are shown.
-        found = paired_differences(scores, all_pairs(len(scores)))[: len(scores) - 1]
-        differences += found
-        compared: list[tuple[str | Cell, ...]] = [("", ""), *(x.cells for x in found)]
+        group_differences = paired_differences(scores, all_pairs(len(scores)))[: len(scores) - 1]
+        differences += group_differences
+        compared: list[tuple[str | Cell, ...]] = [("", ""), *(x.cells for x in group_differences)]
         for score, cells in zip(scores, compared, strict=True):
             head = "" if score is not scores[0] else task_head(first, first.task.metric)
             value = score_cell(score.value, None, first.task.metric)
@@ -271,7 +271,7 @@ def _comparable(
             apart[model_title(result)] = "predictions not readable"
             continue
         first = scores[0].result if scores else result
-        different = [f"another {column_name(x)}" for x in differing(result, first, SAME_PAIR)]
+        different = [f"another {column_name(x)}" for x in columns_apart(result, first, SAME_PAIR)]
         if first.examples.test_digest != result.examples.test_digest:
             different.append("other test examples")
         if different:

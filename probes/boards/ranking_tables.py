@@ -42,7 +42,7 @@ class RankRange(NamedTuple):
         return text + " (borderline)" * self.borderline
 
 
-def places(scores: Sequence[float] | Floats, p_values: Sequence[float | None]) -> list[RankRange]:
+def ranks_of(scores: Sequence[float] | Floats, p_values: Sequence[float | None]) -> list[RankRange]:
     """The places of scores, by tests of `all_pairs` of them; see `rank_ranges`."""
     pairs, tested = all_pairs(len(scores)), np.array(p_values, dtype=np.float64)
     unclear = {pairs[k][end] for k in np.flatnonzero(borderline(tested)) for end in (0, 1)}
@@ -63,26 +63,26 @@ def ranking_frame(ranking: Ranking) -> pd.DataFrame:
     - lacks: the tasks in which the model has no place; None for random twins and those apart;
     - untested: whether some two of the task had to be compared by their intervals alone.
     """
-    pretrained = {c.name for found in ranking.tasks.values() for c in found if not c.random}
-    known = {(c.name, task) for task, found in ranking.tasks.items() for c in found if c.ranked}
+    pretrained = {c.name for cs in ranking.tasks.values() for c in cs if not c.random}
+    ranked = {(c.name, task) for task, cs in ranking.tasks.items() for c in cs if c.ranked}
     lacks = {
-        name: ", ".join(task for task in ranking.tasks if (name, task) not in known)
+        name: ", ".join(task for task in ranking.tasks if (name, task) not in ranked)
         for name in pretrained
     }
     lines = []
     for candidates in ranking.tasks.values():
         ordered = sorted(candidates, key=lambda c: (not c.ranked, -(c.score or 0.0), c.name))
         scored = [(c, best_layer_score(c.result, c.path)) for c in ordered if c.ranked]
-        own, untested = _rank_ranges(scored)
+        ranges, untested = _rank_ranges(scored)
         complete = [(c, score) for c, score in scored if not lacks[c.name]]
-        overall = own if len(complete) == len(scored) else _rank_ranges(complete)[0]
+        overall = ranges if len(complete) == len(scored) else _rank_ranges(complete)[0]
         for i, c in enumerate(ordered):
-            line = _candidate_line(ranking, c, own.get(c.name)) | {"above": min(i, len(scored))}
+            line = _candidate_line(ranking, c, ranges.get(c.name)) | {"above": min(i, len(scored))}
             line |= {"overall": overall.get(c.name), "lacks": lacks.get(c.name)}
             lines.append(line | {"untested": untested})
     nowhere = dict.fromkeys(("above", "overall", "lacks", "untested"))
     lines += [
-        _candidate_line(ranking, c, None) | nowhere | {"apart": why} for c, why in ranking.apart
+        _candidate_line(ranking, c, None) | nowhere | {"apart": note} for c, note in ranking.apart
     ]
     frame = pd.DataFrame(lines, dtype=object)
     frame = frame.where(frame.notna(), None)
@@ -91,7 +91,7 @@ def ranking_frame(ranking: Ranking) -> pd.DataFrame:
 
 
 def _candidate_line(
-    ranking: Ranking, candidate: Candidate, place: RankRange | None
+    ranking: Ranking, candidate: Candidate, rank: RankRange | None
 ) -> dict[str, Any]:
     result = candidate.result
     low, high = interval_of_candidate(candidate) or (None, None)
@@ -102,9 +102,9 @@ def _candidate_line(
         "task": result.task.name,
         "model": candidate.name,
         "revision": result.model.revision,
-        "rank": place and (place.first + place.last) / 2,
-        "first": place and place.first,
-        "last": place and place.last,
+        "rank": rank and (rank.first + rank.last) / 2,
+        "first": rank and rank.first,
+        "last": rank and rank.last,
         "layer": result.best_number,
         "layers": result.model.n_layers,
         "parameters": result.model.parameters,
@@ -116,7 +116,7 @@ def _candidate_line(
         "flags": ", ".join(candidate.flags),
         "apart": "",
         "candidate": candidate,
-        "place": place,
+        "place": rank,
     }
 
 
@@ -133,14 +133,14 @@ def _rank_ranges(
         float(_overlap(scored[one][0], scored[other][0])) if p is None else p
         for p, (one, other) in zip(tests, pairs, strict=True)
     ]
-    found = places([c.score or 0.0 for c, _ in scored], p_values)
-    return {c.name: place for (c, _), place in zip(scored, found, strict=True)}, None in tests
+    ranks = ranks_of([c.score or 0.0 for c, _ in scored], p_values)
+    return {c.name: rank for (c, _), rank in zip(scored, ranks, strict=True)}, None in tests
 
 
 def _overlap(one: Candidate, other: Candidate) -> bool:
     """Whether the intervals of two scores overlap; they may if one is not known."""
-    found, others = interval_of_candidate(one), interval_of_candidate(other)
-    return not (found and others) or (found[0] <= others[1] and others[0] <= found[1])
+    ends, other_ends = interval_of_candidate(one), interval_of_candidate(other)
+    return not (ends and other_ends) or (ends[0] <= other_ends[1] and other_ends[0] <= ends[1])
 
 
 def interval_of_candidate(candidate: Candidate) -> Interval:
@@ -179,7 +179,7 @@ def ranking_tables(ranking: Ranking, frame: pd.DataFrame) -> Iterator[Table]:
     tables = [_task_table(ranking, lines) for _, lines in together.groupby("task", sort=False)]
     yield from (*tables[:-1], replace(tables[-1], notes=rules(frame)))
     if len(tables) > 1:
-        yield _of_all(ranking, frame)
+        yield _overall_table(ranking, frame)
     if ranking.apart:
         yield table_apart(ranking)
 
@@ -188,9 +188,9 @@ def table_apart(ranking: Ranking) -> Table:
     """The candidates that cannot be compared with the others, and why."""
     rows = [
         TableRow.of(
-            c.result.task.name, c.name, _layer_cell(c), _headline_cell(c), ", ".join(c.flags), why
+            c.result.task.name, c.name, _layer_cell(c), _headline_cell(c), ", ".join(c.flags), note
         )
-        for c, why in sorted(
+        for c, note in sorted(
             ranking.apart, key=lambda x: (x[0].result.task.name, x[0].name, _layer_cell(x[0]), x[1])
         )
     ]
@@ -200,8 +200,8 @@ def table_apart(ranking: Ranking) -> Table:
 
 def rules(frame: pd.DataFrame) -> tuple[str, ...]:
     """Notes on scores and ranks, on borderline ranks, and on pairs that were not tested."""
-    found = [place for column in ("place", "overall") for place in frame[column] if place]
-    unclear, untested = any(place.borderline for place in found), any(frame["untested"])
+    ranks = [rank for column in ("place", "overall") for rank in frame[column] if rank]
+    unclear, untested = any(rank.borderline for rank in ranks), any(frame["untested"])
     few = few_note([x.result for x in frame["candidate"]])
     return (_RULE, *[_UNCLEAR] * unclear, *[_UNTESTED] * untested, *few)
 
@@ -212,28 +212,28 @@ def table_of_all(ranking: Ranking, frame: pd.DataFrame) -> Table:
     Models that have all tasks come first, by mean rank, then by scores; random twins come last.
     """
     several = len(ranking.tasks) > 1 and frame.loc[frame["mean"].notna(), "model"].nunique() > 1
-    n_ranked = {task: sum(c.ranked for c in found) for task, found in ranking.tasks.items()}
+    n_ranked = {task: sum(c.ranked for c in cs) for task, cs in ranking.tasks.items()}
     by_model: dict[str, dict[str, Any]] = defaultdict(dict)
     lines: list[Any] = [*frame[frame["apart"] == ""].itertuples()]
     for line in lines:
         by_model[line.model][line.task] = line
 
-    def place(model: str) -> tuple[Any, ...]:
-        own = list(by_model[model].values())
-        mean = np.nan_to_num(own[0].mean, nan=np.inf)
-        return own[0].candidate.random, mean, sum(line.above for line in own), model
+    def sort_key(model: str) -> tuple[Any, ...]:
+        task_lines = list(by_model[model].values())
+        mean = np.nan_to_num(task_lines[0].mean, nan=np.inf)
+        return task_lines[0].candidate.random, mean, sum(line.above for line in task_lines), model
 
     rows = []
-    for model in sorted(by_model, key=place):
-        own = by_model[model]
-        last = list(own.values())[-1]
+    for model in sorted(by_model, key=sort_key):
+        task_lines = by_model[model]
+        last = list(task_lines.values())[-1]
         mean = Cell(NOTHING) if np.isnan(last.mean) else Cell(f"{last.mean:.2f}", value=last.mean)
         row = TableRow.of(
             model,
             *size_cells(last.candidate.result),
             *[mean] * several,
             *(
-                _score_in_place(own[x], n_ranked[x]) if x in own else Cell(NOTHING)
+                _score_in_place(task_lines[x], n_ranked[x]) if x in task_lines else Cell(NOTHING)
                 for x in ranking.tasks
             ),
             model=model,
@@ -241,18 +241,18 @@ def table_of_all(ranking: Ranking, frame: pd.DataFrame) -> Table:
         )
         rows.append(row)
     heads = ["model", "parameters\nclaimed", "layers\nclaimed", *["mean rank"] * several]
-    for task, found in ranking.tasks.items():
-        n = n_of(c.result for c in found)
-        heads.append(f"{task}\n{metric_name(found[0].result)}\nn = {n}")
+    for task, candidates in ranking.tasks.items():
+        n = n_of(c.result for c in candidates)
+        heads.append(f"{task}\n{metric_name(candidates[0].result)}\nn = {n}")
     return Table(ranking.setting, tuple(heads), tuple(rows), notes=(MEAN,) * several)
 
 
 def _score_in_place(line: Any, n_ranked: int) -> Cell:
     """The score of a line of `ranking_frame`, with its place and layer as a note."""
     candidate = line.candidate
-    said = [f"rank {line.place}"] * bool(line.place and n_ranked > 1)
-    said += ["not significantly above the floor"] * candidate.floored
-    note = ", ".join([*said, f"layer {_layer_cell(candidate)}"])
+    notes = [f"rank {line.place}"] * bool(line.place and n_ranked > 1)
+    notes += ["not significantly above the floor"] * candidate.floored
+    note = ", ".join([*notes, f"layer {_layer_cell(candidate)}"])
     return replace(_headline_cell(candidate), note=note, value=candidate.score)
 
 
@@ -262,15 +262,15 @@ def _task_table(ranking: Ranking, lines: pd.DataFrame) -> Table:
     about = f"{label_of(task.metric)}, n = {n_of(c.result for c in candidates)}"
     rows = [
         TableRow.of(
-            str(place or NOTHING),
+            str(rank or NOTHING),
             c.name,
             _layer_cell(c),
             _headline_cell(c),
             size(c.result.model.parameters),
             ", ".join(c.flags),
-            faint=place is None,
+            faint=rank is None,
         )
-        for place, c in zip(lines["place"], lines["candidate"], strict=True)
+        for rank, c in zip(lines["place"], lines["candidate"], strict=True)
     ]
     return Table(
         f"{ranking.setting} · {task.name} v{task.version} · {about}",
@@ -283,18 +283,18 @@ def _task_table(ranking: Ranking, lines: pd.DataFrame) -> Table:
 
 def _model_lines(frame: pd.DataFrame) -> list[Any]:
     """The first lines of pretrained models: by mean rank, then those that lack a rank."""
-    own = frame[frame["lacks"].notna()]
-    return [*own.drop_duplicates("model").sort_values(["mean", "model"]).itertuples()]
+    pretrained_lines = frame[frame["lacks"].notna()]
+    return [*pretrained_lines.drop_duplicates("model").sort_values(["mean", "model"]).itertuples()]
 
 
-def _of_all(ranking: Ranking, frame: pd.DataFrame) -> Table:
-    found = frame[frame["overall"].notna()].groupby("model")["overall"].agg(list)
+def _overall_table(ranking: Ranking, frame: pd.DataFrame) -> Table:
+    ranks = frame[frame["overall"].notna()].groupby("model")["overall"].agg(list)
     rows, gaps = [], []
     for line in _model_lines(frame):
         if line.lacks:
             gaps.append(f"{line.model} lacks a rank in {line.lacks}.")
         else:
-            rows.append(TableRow.of(f"{line.mean:.2f}", line.model, *map(str, found[line.model])))
+            rows.append(TableRow.of(f"{line.mean:.2f}", line.model, *map(str, ranks[line.model])))
     heads = ("mean rank", "model", *ranking.tasks)
     title = f"{ranking.setting} · overall, {len(ranking.tasks)} tasks"
     notes = (MEAN, *[f"Not ranked: {' '.join(gaps)}"] * bool(gaps))
@@ -341,5 +341,5 @@ def csv_rows(ranking: Ranking, frame: pd.DataFrame) -> list[dict[str, Any]]:
         for line in _model_lines(frame)
     ]
     together: list[Any] = frame.loc[~apart, CSV_HEADS].to_dict("records")
-    others: list[Any] = frame.loc[apart, CSV_HEADS].to_dict("records")
-    return [*together, *overall * (len(ranking.tasks) > 1), *others]
+    apart_rows: list[Any] = frame.loc[apart, CSV_HEADS].to_dict("records")
+    return [*together, *overall * (len(ranking.tasks) > 1), *apart_rows]

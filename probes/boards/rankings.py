@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, sifted
+from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, select_like
 from probes.boards.floors import with_floor
 from probes.data.registered import corpora
 from probes.data.splits import DROPPED
@@ -89,12 +89,12 @@ class Ranking:
 
 
 def named_candidates(
-    results: Mapping[Path, Result], place: Callable[[Path], object] = lambda path: None
+    results: Mapping[Path, Result], submission_of: Callable[[Path], object] = lambda path: None
 ) -> list[Candidate]:
     """The candidates, with names that say revision, pooling or precision where it is needed.
 
     Args:
-        place: where a result was submitted; it counts only the random twins of the same place.
+        submission_of: where a result was submitted; only the random twins of that place count.
     """
     revisions = defaultdict(set)
     for result in results.values():
@@ -102,7 +102,7 @@ def named_candidates(
     twins: dict[object, dict[Path, Result]] = defaultdict(dict)
     for path, result in results.items():
         if result.model.random_seed is not None:
-            twins[place(path), result.task.name][path] = result
+            twins[submission_of(path), result.task.name][path] = result
     candidates = []
     for path, result in results.items():
         model = result.model
@@ -112,7 +112,7 @@ def named_candidates(
         marks = [f"{result.pooling} pooling"] * (result.pooling != "mean")
         marks += [result.dtype] * (result.dtype != "float32")
         floored = model.random_seed is None and with_floor(
-            result, twins[place(path), result.task.name].values()
+            result, twins[submission_of(path), result.task.name].values()
         ).is_floored(result.best_layer)
         name += f" ({', '.join(marks)})" * bool(marks)
         candidates.append(Candidate(name, path, result, floored))
@@ -137,10 +137,10 @@ def make_rankings(candidates: Sequence[Candidate], *, together: bool = False) ->
 def by_task_group(ranking: Ranking) -> dict[str, Ranking]:
     """The ranking of each group of tasks that it has results of."""
     apart = defaultdict(list)
-    for candidate, why in ranking.apart:
-        apart[group_of_task(candidate.result.task.name)].append((candidate, why))
+    for candidate, reason in ranking.apart:
+        apart[group_of_task(candidate.result.task.name)].append((candidate, reason))
     groups = {
-        group: {task: each for task, each in ranking.tasks.items() if group_of_task(task) == group}
+        group: {task: cs for task, cs in ranking.tasks.items() if group_of_task(task) == group}
         for group in get_args(Group)
     }
     return {
@@ -153,20 +153,20 @@ def by_task_group(ranking: Ranking) -> dict[str, Ranking]:
 def _ranking(
     corpus: str, probe: str, kind: str, site: str, candidates: Sequence[Candidate]
 ) -> Ranking:
-    alike, apart = _sifted(candidates, SAME_LEADERBOARD)
+    comparable, apart = _fitting_candidates(candidates, SAME_LEADERBOARD)
     by_task: dict[str, list[Candidate]] = defaultdict(list)
-    for candidate in alike:
+    for candidate in comparable:
         by_task[candidate.result.task.name].append(candidate)
     ranked = {}
     for task in sorted(by_task, key=table_order):
-        fitting, others = _sifted(by_task[task], SAME_COLUMN)
-        apart += others
+        fitting, left_out = _fitting_candidates(by_task[task], SAME_COLUMN)
+        apart += left_out
         once: dict[str, Candidate] = {}
         for candidate in fitting:
             if once.setdefault(candidate.name, candidate) is not candidate:
                 apart.append((candidate, "measured twice"))
         ranked[task] = tuple(once.values())
-    first = alike[0].result
+    first = comparable[0].result
     words = [corpus_title(first), f"{probe} probe"]
     words += [f"{kind} encoders"] * bool(kind) + [f"output of {site}"] * bool(site)
     return Ranking(corpus, probe, kind, site, " · ".join(words), ranked, tuple(apart))
@@ -189,7 +189,7 @@ def _preference(result: Result) -> tuple[Any, ...]:
     )
 
 
-def _foremost(candidates: Sequence[Candidate], columns: Sequence[str]) -> Result:
+def _reference_result(candidates: Sequence[Candidate], columns: Sequence[str]) -> Result:
     """A result that others have to equal: a preferred one; of equal ones the most frequent."""
 
     def words(candidate: Candidate) -> tuple[str, ...]:
@@ -197,17 +197,17 @@ def _foremost(candidates: Sequence[Candidate], columns: Sequence[str]) -> Result
 
     counts = Counter(map(words, candidates))
 
-    def place(candidate: Candidate) -> tuple[Any, ...]:
+    def sort_key(candidate: Candidate) -> tuple[Any, ...]:
         return _preference(candidate.result), counts[words(candidate)], *words(candidate)
 
-    return max(candidates, key=place).result
+    return max(candidates, key=sort_key).result
 
 
-def _sifted(
+def _fitting_candidates(
     candidates: Sequence[Candidate], columns: Sequence[str]
 ) -> tuple[list[Candidate], list[tuple[Candidate, str]]]:
     """The candidates that may stand together; and the others, with what is different."""
     by_path = {candidate.path: candidate for candidate in candidates}
-    found = {path: candidate.result for path, candidate in by_path.items()}
-    alike, apart = sifted(found, _foremost(candidates, columns), columns)
-    return [by_path[path] for path in alike], [(by_path[path], why) for path, why in apart.items()]
+    results = {p: candidate.result for p, candidate in by_path.items()}
+    fitting, apart = select_like(results, _reference_result(candidates, columns), columns)
+    return [by_path[p] for p in fitting], [(by_path[p], reason) for p, reason in apart.items()]

@@ -37,7 +37,7 @@ from probes.probing.resampled_scores import resampled_scores
 from probes.records.record import corpus_title
 from probes.records.record_files import if_readable
 from probes.records.result import Result
-from probes.statistics.metrics import shown_sd
+from probes.statistics.metrics import printed_sd
 from probes.statistics.replicates import Replicates
 from probes.statistics.seeds import (
     FEW_SEEDS,
@@ -66,15 +66,15 @@ def read_recipes(path: Path) -> Globs:
     Raises:
         UserError: the file cannot be read, or has no such table of lists of text.
     """
-    given = read_toml(path).get("recipes")
-    if not isinstance(given, dict) or not given:
+    recipes = read_toml(path).get("recipes")
+    if not isinstance(recipes, dict) or not recipes:
         raise UserError(f'{path}: no recipes; give a table [recipes] with name = ["glob", …].')
-    for name, globs in given.items():
+    for name, globs in recipes.items():
         if not name.strip():
             raise UserError(f"{path}: a recipe has an empty name; give it one.")
         if not (isinstance(globs, list) and globs and all(x and isinstance(x, str) for x in globs)):
             raise UserError(f"{path}: {name}: give a list of globs of model names.")
-    return given
+    return recipes
 
 
 def recipe_and_seed(name: str) -> tuple[str, str] | None:
@@ -84,11 +84,11 @@ def recipe_and_seed(name: str) -> tuple[str, str] | None:
     """
     if twin := RANDOM_NAME.fullmatch(name):
         return RANDOM + twin["model"], twin["seed"] or "0"
-    found = _SEED.search(name)
-    if found is None:
+    match = _SEED.search(name)
+    if match is None:
         return None
-    rest = name[: found.start()] + name[found.end() :]
-    return rest.strip("-_/.@") or "seed", str(int(found[1]))
+    recipe = name[: match.start()] + name[match.end() :]
+    return recipe.strip("-_/.@") or "seed", str(int(match[1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +116,8 @@ class RecipeResult:
     def mean(self, layer: int, split: str = "test") -> float | None:
         """Mean headline score of a layer over seeds; None if it is undefined for a seed."""
         scores = [result.score(layer, split) for result in self.seeds.values()]
-        known = [score for score in scores if score is not None]
-        return float(np.mean(known)) if known == scores else None
+        defined_scores = [score for score in scores if score is not None]
+        return float(np.mean(defined_scores)) if defined_scores == scores else None
 
     @cached_property
     def best_layer(self) -> int:
@@ -132,19 +132,19 @@ class RecipeResult:
         Empty if predictions of a seed are missing, or test has too few documents or sentences.
         """
         layers, results = self.first.layers, self.seeds.values()
-        found = if_readable(
+        replicates = if_readable(
             lambda: [x.path and resampled_scores(x, x.path, layers) for x in results]
         )
-        known = [each for each in found or () if each]
-        if len(known) < len(results):
+        per_seed = [x for x in replicates or () if x]
+        if len(per_seed) < len(results):
             return {}
         places = {layer: i for i, layer in enumerate(layers) if self.mean(layer) is not None}
-        return {layer: [each.row(i) for each in known] for layer, i in places.items()}
+        return {layer: [x.row(i) for x in per_seed] for layer, i in places.items()}
 
     def score_cell(self, layer: int) -> Cell:
         """The mean score of a layer, with an interval over seeds and documents."""
-        own = self.replicates.get(layer)
-        interval = interval_over_seeds(mean_over_seeds(own, self.key)) if own else None
+        per_seed = self.replicates.get(layer)
+        interval = interval_over_seeds(mean_over_seeds(per_seed, self.key)) if per_seed else None
         best = layer == self.best_layer
         return score_cell(self.mean(layer), interval, self.first.task.metric, best=best)
 
@@ -155,14 +155,14 @@ class RecipeResult:
         """
         table = []
         for result in self.seeds.values():
-            rows = result.found("training_variance") or ()
-            found = [x for x in rows if (x.metric, x.layer) == (result.task.metric, layer)]
-            table.append([x.value for x in found if "sample" in x.axes])
-        whole = {len(row) for row in table} == {max(len(table[0]), 2)}
-        return np.array(table, float) if whole and not any(None in x for x in table) else None
+            rows = result.evidence_rows("training_variance") or ()
+            metric_rows = [x for x in rows if (x.metric, x.layer) == (result.task.metric, layer)]
+            table.append([x.value for x in metric_rows if "sample" in x.axes])
+        is_complete = {len(row) for row in table} == {max(len(table[0]), 2)}
+        return np.array(table, float) if is_complete and not any(None in x for x in table) else None
 
 
-def recipe_results(found: Mapping[Path, Result], recipes: Globs | None) -> list[RecipeResult]:
+def recipe_results(results: Mapping[Path, Result], recipes: Globs | None) -> list[RecipeResult]:
     """The results of recipes, by corpus, probe family and task.
 
     Args:
@@ -173,19 +173,19 @@ def recipe_results(found: Mapping[Path, Result], recipes: Globs | None) -> list[
             same model twice, a model belongs to two of them, or the results of one may not stand
             together.
     """
-    members = _members({result.model.name for result in found.values()}, recipes)
+    members = _members({result.model.name for result in results.values()}, recipes)
     groups: dict[tuple[str, ...], dict[str, Result]] = defaultdict(dict)
-    for result in found.values():
+    for result in results.values():
         if result.model.name not in members:
             continue
         recipe, seed = members[result.model.name]
         seeds = groups[recipe, result.corpus.name, result.probe.family, result.task.name]
         first = next(iter(seeds.values()), result)
         layers = "other layers" * (result.layers != first.layers)
-        if why := _why_apart(result, first, SAME_RECIPE) or layers:
+        if reason := _why_apart(result, first, SAME_RECIPE) or layers:
             raise UserError(
                 f"recipe {recipe}: {result.model.name} cannot stand beside {first.model.name} on "
-                f"{result.task.name} ({why}); name folders of results that agree."
+                f"{result.task.name} ({reason}); name folders of results that agree."
             )
         if seeds.setdefault(seed, result) is not result:
             raise UserError(
@@ -197,20 +197,20 @@ def recipe_results(found: Mapping[Path, Result], recipes: Globs | None) -> list[
                 f"recipe {recipe}: {copies[0].model.name} and {result.model.name} are the same "
                 "model; a recipe has other weights for each seed."
             )
-    made, alone = [], defaultdict(list)
+    multi_seed, one_seed = [], defaultdict(list)
     for (recipe, _, _, task), seeds in groups.items():
         order = sorted(seeds, key=lambda x: (x.isdecimal() and int(x), x))
         if len(seeds) > 1:
-            made.append(RecipeResult(recipe, {seed: seeds[seed] for seed in order}))
+            multi_seed.append(RecipeResult(recipe, {seed: seeds[seed] for seed in order}))
         else:
-            alone[recipe].append(task)
-    whys = [f"recipe {x}: one seed on {', '.join(tasks)}" for x, tasks in alone.items()]
-    if not made:
-        raise UserError(f"{'; '.join(whys)}. It says nothing about others; probe two or more.")
-    for why in whys:
-        progress.say(f"left out {why}")
-    order = [*(recipes or sorted({each.name for each in made}))]
-    return sorted(made, key=lambda x: (order.index(x.name), table_order(x.first.task.name)))
+            one_seed[recipe].append(task)
+    reasons = [f"recipe {x}: one seed on {', '.join(tasks)}" for x, tasks in one_seed.items()]
+    if not multi_seed:
+        raise UserError(f"{'; '.join(reasons)}. It says nothing about others; probe two or more.")
+    for reason in reasons:
+        progress.say(f"left out {reason}")
+    order = [*(recipes or sorted({x.name for x in multi_seed}))]
+    return sorted(multi_seed, key=lambda x: (order.index(x.name), table_order(x.first.task.name)))
 
 
 def _why_apart(result: Result, other: Result, columns: Sequence[str]) -> str:
@@ -221,45 +221,45 @@ def _why_apart(result: Result, other: Result, columns: Sequence[str]) -> str:
 
 def _members(models: Iterable[str], recipes: Globs | None) -> dict[str, tuple[str, str]]:
     """Recipe and seed of each model that belongs to a recipe; others are left out."""
-    known = {model: recipe_and_seed(model) for model in sorted(models)}
+    by_name = {model: recipe_and_seed(model) for model in sorted(models)}
     members: dict[str, tuple[str, str]] = {}
     if recipes is None:
-        every = [found[0] for found in known.values() if found]
-        members = {model: x for model, x in known.items() if x and every.count(x[0]) > 1}
+        names = [x[0] for x in by_name.values() if x]
+        members = {model: x for model, x in by_name.items() if x and names.count(x[0]) > 1}
         if not members:
             raise UserError(
-                f"No recipe among {', '.join(known)}: no two names differ only in seed-N. Name "
+                f"No recipe among {', '.join(by_name)}: no two names differ only in seed-N. Name "
                 "its models in a file (--recipes recipes.toml)."
             )
     for recipe, globs in (recipes or {}).items():
-        inside = [model for model in known if any(fnmatchcase(model, glob) for glob in globs)]
+        inside = [model for model in by_name if any(fnmatchcase(model, glob) for glob in globs)]
         if not inside:
-            hint = did_you_mean(globs[0], known)
+            hint = did_you_mean(globs[0], by_name)
             raise UserError(f"recipe {recipe}: no model is called {' or '.join(globs)}. {hint}")
         for glob in globs:
-            if not any(fnmatchcase(model, glob) for model in known):
+            if not any(fnmatchcase(model, glob) for model in by_name):
                 progress.say(f"recipe {recipe}: no model is called {glob}")
         for model in inside:
-            _, seed = known[model] or ("", model)
-            if (other := members.setdefault(model, (recipe, seed))[0]) != recipe:
-                raise UserError(f"{model} belongs to the recipes {other} and {recipe}.")
-    if others := [model for model in known if model not in members]:
-        more = f" and {counted(len(others) - 1, 'other')}" * (len(others) > 1)
-        progress.say(f"left out {others[0]}{more}: in no recipe")
+            _, seed = by_name[model] or ("", model)
+            if (first_recipe := members.setdefault(model, (recipe, seed))[0]) != recipe:
+                raise UserError(f"{model} belongs to the recipes {first_recipe} and {recipe}.")
+    if left_out := [model for model in by_name if model not in members]:
+        more = f" and {counted(len(left_out) - 1, 'other')}" * (len(left_out) > 1)
+        progress.say(f"left out {left_out[0]}{more}: in no recipe")
     return members
 
 
 # Tables.
 
 
-def recipe_tables(found: Sequence[RecipeResult]) -> Iterator[Table]:
+def recipe_tables(results: Sequence[RecipeResult]) -> Iterator[Table]:
     """For each recipe, corpus and probe family: scores by layer, and the sources of variance."""
     for group in _recipe_groups(
-        found, lambda x: (x.name, x.first.corpus.name, x.first.probe.family)
+        results, lambda x: (x.name, x.first.corpus.name, x.first.probe.family)
     ):
         first = group[0].first
         title = f"recipe {group[0].name} · {corpus_title(first)} · {first.probe.family} probe"
-        layers = sorted({layer for each in group for layer in each.first.layers})
+        layers = sorted({layer for x in group for layer in x.first.layers})
         rows = [
             TableRow.of(
                 str(layer),
@@ -281,7 +281,7 @@ def recipe_tables(found: Sequence[RecipeResult]) -> Iterator[Table]:
                 *_recipe_notes(group),
             ),
         )
-        if varying := [row for each in group for row in _varying(each)]:
+        if varying := [row for x in group for row in _varying(x)]:
             heads = "task", "layer", "seeds", "documents", "seeds × documents", "probe training"
             yield Table(f"{title} · what varies", heads, tuple(varying), notes=(_VARYING,))
 
@@ -298,29 +298,31 @@ _VARYING = (
 )
 
 
-def _varying(each: RecipeResult) -> Iterator[TableRow]:
-    layer, metric = each.best_layer, each.first.task.metric
-    if layer in each.replicates:
-        parts = variance_parts(each.replicates[layer], each.trainings(layer))
-        cells = (Cell(NOTHING) if x is None else Cell(shown_sd(x, metric), value=x) for x in parts)
-        yield TableRow.of(counted_head(each.first), str(layer), *cells)
+def _varying(result: RecipeResult) -> Iterator[TableRow]:
+    layer, metric = result.best_layer, result.first.task.metric
+    if layer in result.replicates:
+        parts = variance_parts(result.replicates[layer], result.trainings(layer))
+        cells = (
+            Cell(NOTHING) if x is None else Cell(printed_sd(x, metric), value=x) for x in parts
+        )
+        yield TableRow.of(counted_head(result.first), str(layer), *cells)
 
 
-def comparison_tables(found: Sequence[RecipeResult]) -> Iterator[Table]:
+def comparison_tables(results: Sequence[RecipeResult]) -> Iterator[Table]:
     """The recipes' best layers, and how each recipe differs from the first one.
 
     Raises:
         UserError: no two recipes have a corpus, task and probe family in common.
     """
     nothing = True
-    for group in _recipe_groups(found, lambda x: (x.first.corpus.name, x.first.probe.family)):
+    for group in _recipe_groups(results, lambda x: (x.first.corpus.name, x.first.probe.family)):
         rows, notes, first = list[TableRow](), [_TESTED, *_recipe_notes(group)], group[0].first
-        for every in _recipe_groups(group, lambda x: x.first.task.name):
-            why = {x: _why_apart(x.first, every[0].first, SAME_PAIR) for x in every}
-            fitting = [each for each in every if not why[each]]
+        for peers in _recipe_groups(group, lambda x: x.first.task.name):
+            apart = {x: _why_apart(x.first, peers[0].first, SAME_PAIR) for x in peers}
+            fitting = [x for x in peers if not apart[x]]
             rows += _comparison_rows(fitting) if len(fitting) > 1 else ()
-            task = every[0].first.task.name
-            notes += [f"Not compared: {x.name} on {task} ({why[x]})." for x in every if why[x]]
+            task = peers[0].first.task.name
+            notes += [f"Not compared: {x.name} on {task} ({apart[x]})." for x in peers if apart[x]]
         if rows:
             nothing = False
             title = f"{corpus_title(first)} · {first.probe.family} probe"
@@ -333,7 +335,7 @@ def comparison_tables(found: Sequence[RecipeResult]) -> Iterator[Table]:
                 repeated=2,
             )
     if nothing:
-        names = listed(dict.fromkeys(each.name for each in found), "and")
+        names = listed(dict.fromkeys(x.name for x in results), "and")
         raise UserError(f"{names}: no two recipes have a corpus, task and probe in common.")
 
 
@@ -359,38 +361,40 @@ def _comparison_rows(recipes: Sequence[RecipeResult]) -> Iterator[TableRow]:
     }
     p = dict(zip(differences, p_values_over_seeds([*differences.values()]), strict=True))
     first = recipes[0]
-    for each in recipes:
+    for recipe in recipes:
         cells: tuple[str | Cell, ...] = "", ""
-        if each is not first:
-            before, after = first.mean(first.best_layer), each.mean(each.best_layer)
+        if recipe is not first:
+            before, after = first.mean(first.best_layer), recipe.mean(recipe.best_layer)
             value = None if before is None or after is None else after - before
-            found = differences.get((first, each))
-            interval = interval_over_seeds(found) if found else None
-            cells = Difference(each.first.task.metric, value, interval, p.get((first, each))).cells
+            difference = differences.get((first, recipe))
+            interval = interval_over_seeds(difference) if difference else None
+            cells = Difference(
+                recipe.first.task.metric, value, interval, p.get((first, recipe))
+            ).cells
         yield TableRow.of(
-            counted_head(each.first) if each is first else "",
-            each.name,
-            str(len(each.seeds)),
-            f"{each.best_layer}/{each.first.model.n_layers}",
-            replace(each.score_cell(each.best_layer), best=False),
+            counted_head(recipe.first) if recipe is first else "",
+            recipe.name,
+            str(len(recipe.seeds)),
+            f"{recipe.best_layer}/{recipe.first.model.n_layers}",
+            replace(recipe.score_cell(recipe.best_layer), best=False),
             *cells,
-            ends_section=each is recipes[-1],
+            ends_section=recipe is recipes[-1],
         )
 
 
 def _recipe_groups(
-    found: Sequence[RecipeResult], key: Callable[[RecipeResult], Hashable]
+    results: Sequence[RecipeResult], key: Callable[[RecipeResult], Hashable]
 ) -> list[list[RecipeResult]]:
     """Results with equal keys, in the order of their first ones."""
     groups: dict[Hashable, list[RecipeResult]] = defaultdict(list)
-    for each in found:
-        groups[key(each)].append(each)
+    for result in results:
+        groups[key(result)].append(result)
     return list(groups.values())
 
 
-def _recipe_notes(found: Sequence[RecipeResult]) -> Iterator[str]:
+def _recipe_notes(results: Sequence[RecipeResult]) -> Iterator[str]:
     """Notes on what few seeds do not show, and on recipes without intervals."""
-    n = min(len(each.seeds) for each in found)
+    n = min(len(x.seeds) for x in results)
     if n < FEW_SEEDS:
         low, high = spread_of_deviations(n)
         yield (
@@ -398,7 +402,7 @@ def _recipe_notes(found: Sequence[RecipeResult]) -> Iterator[str]:
             f"deviation may be {low:.1f} to {high:.1f} times the estimate), nor that recipes are "
             "equal where no difference is significant."
         )
-    if names := dict.fromkeys(each.name for each in found if not each.replicates):
+    if names := dict.fromkeys(x.name for x in results if not x.replicates):
         yield (
             f"No intervals for {listed(names, 'and')}: predictions are missing, or there are too "
             "few test documents or sentences."

@@ -22,12 +22,12 @@ from probes.measurements.table_cells import metric_name
 from probes.records.record import corpus_name, model_title
 from probes.records.result import Result
 from probes.records.values import ends
-from probes.statistics.metrics import axis_of, is_percent, shown
+from probes.statistics.metrics import axis_of, is_percent, printed_score
 from probes.tables import charts
 from probes.tables.charts import Chart, Style
 
 
-class Drawn(NamedTuple):
+class Plot(NamedTuple):
     """A chart, None if there is nothing to draw, and why models are not in it."""
 
     chart: Chart | None
@@ -52,7 +52,7 @@ def _in_two_lines(result: Result, about: str) -> str:
     return f"{result.task.name}\n{about}{', %' * is_percent(result.task.metric)}"
 
 
-def scores_frame(found: Iterable[LabelledResult]) -> pd.DataFrame:
+def scores_frame(results: Iterable[LabelledResult]) -> pd.DataFrame:
     """Headline test scores: a row for each model, task, probe family and layer.
 
     Columns: model, name, random, task, metric, layer, value, low, high, floor, whether the layer is
@@ -60,7 +60,7 @@ def scores_frame(found: Iterable[LabelledResult]) -> pd.DataFrame:
     `borderline`, as the tests of layers say. Numbers are as in records.
     """
     return pd.DataFrame(
-        [row for model, task, result in found for row in _score_rows(model, task, result)],
+        [row for model, task, result in results for row in _score_rows(model, task, result)],
         columns=[*_COLUMNS, "best", "tied", "beaten", "floored", "borderline"],
     )
 
@@ -78,15 +78,15 @@ def _score_rows(model: str, task: str, result: Result) -> Iterable[dict[str, Any
         yield {**dict(zip(_COLUMNS, values, strict=True)), **x.marks}
 
 
-def _shown(scores: pd.DataFrame) -> pd.DataFrame:
+def _chart_scores(scores: pd.DataFrame) -> pd.DataFrame:
     """Scores as charts show them: shares in percent, and the mark in words."""
     scale = scores["metric"].map(lambda name: 100 if is_percent(name) else 1)
     columns = ["value", "low", "high", "floor"]
-    found = scores.assign(**{x: (scores[x].astype(float) * scale).round(4) for x in columns})
-    found["mark"] = "none"
+    frame = scores.assign(**{x: (scores[x].astype(float) * scale).round(4) for x in columns})
+    frame["mark"] = "none"
     for column, mark in zip(("tied", "best", "beaten", "floored"), _MARKS, strict=True):
-        found.loc[found[column].astype(bool), "mark"] = mark
-    return found
+        frame.loc[frame[column].astype(bool), "mark"] = mark
+    return frame
 
 
 _MARKS = (
@@ -102,12 +102,12 @@ _MARKS = (
 
 def score_matrix(scores: pd.DataFrame, style: Style, title: str = "") -> Chart:
     """Scores of layers and tasks, coloured by points above the floor, which is the lowest row."""
-    found = _shown(scores).assign(
+    cells = _chart_scores(scores).assign(
         panel=scores["model"],
         row=scores["layer"],
         column=scores["task"],
         value=100 * (scores["value"].astype(float) - scores["floor"].astype(float)).round(5),
-        text=[*map(shown, scores["value"], scores["metric"])],
+        text=[*map(printed_score, scores["value"], scores["metric"])],
     )
     floors = scores.drop_duplicates(["model", "task"])
     lowest = pd.DataFrame(
@@ -116,13 +116,13 @@ def score_matrix(scores: pd.DataFrame, style: Style, title: str = "") -> Chart:
             "model": floors["model"],
             "row": "floor",
             "column": floors["task"],
-            "text": [*map(shown, floors["floor"].replace(np.nan, None), floors["metric"])],
+            "text": [*map(printed_score, floors["floor"].replace(np.nan, None), floors["metric"])],
             "mark": "none",
         }
     )
     columns = ["panel", "model", "row", "column", "value", "text", "mark"]
     return charts.heat_map(
-        pd.concat([lowest, found[columns]]),
+        pd.concat([lowest, cells[columns]]),
         style,
         down="layer",
         across="",
@@ -132,38 +132,38 @@ def score_matrix(scores: pd.DataFrame, style: Style, title: str = "") -> Chart:
     )
 
 
-def score_heat_map(group: Group, style: Style) -> Drawn:
+def score_heat_map(group: Group, style: Style) -> Plot:
     """Scores by layer and task, a panel for each model."""
-    return Drawn(score_matrix(scores_frame(results_of_group(group)), style))
+    return Plot(score_matrix(scores_frame(results_of_group(group)), style))
 
 
 def chart_of_results(results: Sequence[Result], style: Style) -> Chart:
     """One model's heat maps, one for each probe family: the picture in a run's folder."""
     first = results[0]
-    named = ((f"{x.probe.family} probe", _in_two_lines(x, metric_name(x)), x) for x in results)
-    scores = scores_frame(named)
+    triples = ((f"{x.probe.family} probe", _in_two_lines(x, metric_name(x)), x) for x in results)
+    scores = scores_frame(triples)
     title = f"{model_title(first)} on {corpus_name(first)}: test scores by layer"
     return score_matrix(scores, style, title=title)
 
 
-def curves_of_group(group: Group, style: Style) -> Drawn:
+def curves_of_group(group: Group, style: Style) -> Plot:
     """Scores by layer: a panel for each task; dashed lines are floors of trained models."""
-    found = _shown(scores_frame(results_of_group(group)))
+    scores = _chart_scores(scores_frame(results_of_group(group)))
     # A page says the task above the chart.
     alone = len(group.units) == 1 and not style.titled
     axis = axis_of(group.units[0].first.task.metric) if alone else ""
-    found = found.assign(panel="" if alone else found["task"], line="", x=found["layer"])
-    found.loc[found["random"], "mark"] = "none"  # a floor of others
-    floors = found[~found["random"]].drop_duplicates(["panel", "model"])
+    scores = scores.assign(panel="" if alone else scores["task"], line="", x=scores["layer"])
+    scores.loc[scores["random"], "mark"] = "none"  # a floor of others
+    floors = scores[~scores["random"]].drop_duplicates(["panel", "model"])
     dashed = floors[["panel", "model", "line", "floor"]].rename(columns={"floor": "level"})
     columns = ["panel", "model", "line", "x", "value", "low", "high", "mark"]
-    every = pd.concat([found[columns], dashed.assign(mark="none")])
-    return Drawn(charts.lines(every, style, y=axis))
+    rows = pd.concat([scores[columns], dashed.assign(mark="none")])
+    return Plot(charts.lines(rows, style, y=axis))
 
 
-def expected_layers(group: Group, style: Style) -> Drawn:
+def expected_layers(group: Group, style: Style) -> Plot:
     """Expected layers with their intervals, and centres of gravity."""
-    found = []
+    rows = []
     missing = {}
     for unit in group.units:
         for model, result in unit.results.items():
@@ -175,48 +175,48 @@ def expected_layers(group: Group, style: Style) -> Drawn:
                 low, high = row.interval or (None, None)
                 text = "undefined" if kind == EXPECTED and row.value is None else ""
                 name = group.short_title(unit)
-                found.append((name, model, kind, row.value, low, high, text))
-    frame = pd.DataFrame(found, columns=["name", "model", "kind", "value", "low", "high", "text"])
-    missing = {model: why for model, why in missing.items() if model not in set(frame["model"])}
+                rows.append((name, model, kind, row.value, low, high, text))
+    frame = pd.DataFrame(rows, columns=["name", "model", "kind", "value", "low", "high", "text"])
+    missing = {model: note for model, note in missing.items() if model not in set(frame["model"])}
     if frame.empty:
-        return Drawn(None, missing)
-    drawn = {*frame["model"]}
+        return Plot(None, missing)
+    models = {*frame["model"]}
     deepest = max(
-        x.model.n_layers for unit in group.units for m, x in unit.results.items() if m in drawn
+        x.model.n_layers for unit in group.units for m, x in unit.results.items() if m in models
     )
     title = "Expected layers with 95 % intervals, and centres of gravity"
-    return Drawn(charts.points(frame, style, across="layer", title=title, longest=deepest), missing)
+    return Plot(charts.points(frame, style, across="layer", title=title, longest=deepest), missing)
 
 
-def compression(group: Group, style: Style) -> Drawn:
+def compression(group: Group, style: Style) -> Plot:
     """Shares of the largest model's gains that other models keep, by size (see `kept_gains`)."""
     sizes = {
         model: max(x.model.parameters for x in results.values())
         for model, results in group.paths.items()
         if not any(x.model.random_seed is not None for x in results.values())
     }
-    teacher, found = max(sizes, key=sizes.__getitem__, default=""), []
+    teacher, rows = max(sizes, key=sizes.__getitem__, default=""), []
     missing = {} if len(sizes) > 1 else dict.fromkeys(sizes, "there is no other model")
     for unit in group.units if len(sizes) > 1 else ():
-        name, every = group.short_title(unit), unit.results.values()
-        students = {x: own for x, own in unit.results.items() if x in sizes and x != teacher}
+        name, results = group.short_title(unit), unit.results.values()
+        students = {x: result for x, result in unit.results.items() if x in sizes and x != teacher}
         if teacher not in unit.results or not students:
             missing[unit.title] = f"no results of {teacher} and another model"
             continue
-        kept = kept_gains(unit.results[teacher], students, every)
-        for model, share in kept.items():
+        shares = kept_gains(unit.results[teacher], students, results)
+        for model, share in shares.items():
             if share.value is None:
                 missing[f"{model} on {name}"] = str(share.missing)
                 continue
             numbers = (sizes[model], 100 * share.value, *(100 * x for x in share.interval or ()))
-            found.append((name, model, "", *numbers))
-    if not found:
-        return Drawn(None, missing)
-    frame = pd.DataFrame(found, columns=["panel", "model", "line", "x", "value", "low", "high"])
+            rows.append((name, model, "", *numbers))
+    if not rows:
+        return Plot(None, missing)
+    frame = pd.DataFrame(rows, columns=["panel", "model", "line", "x", "value", "low", "high"])
     teachers = frame[["panel"]].drop_duplicates().assign(name="", level=100)
     frame = pd.concat([frame, teachers])
     title = f"Share of {teacher}'s gain over its floor"
-    return Drawn(
+    return Plot(
         charts.lines(frame, style, x="parameters", y="kept, %", title=title, log=True), missing
     )
 
@@ -252,37 +252,37 @@ def revision_of(name: str) -> Revision | None:
     return Revision(model, int(numbers[0])) if len(numbers) == 1 else None
 
 
-def steps(group: Group, style: Style) -> Drawn:
+def steps(group: Group, style: Style) -> Plot:
     """Scores by layer and training step, a panel for each task; of a recipe, means over seeds.
 
     Raises:
         UserError: the revisions are of several recipes, or two of one model and step.
     """
     scores = scores_frame(results_of_group(group))
-    found = {
+    revision_by_label = {
         label: None if random else revision_of(name)
         for label, name, random in zip(
             scores["model"], scores["name"], scores["random"], strict=True
         )
     }
-    known = {label: each for label, each in found.items() if each}
-    missing = {x: "its name has no training step" for x in group.models if x not in known}
+    revisions = {label: state for label, state in revision_by_label.items() if state}
+    missing = {x: "its name has no training step" for x in group.models if x not in revisions}
     first: dict[Revision, str] = {}
-    for label, each in known.items():
-        if (other := first.setdefault(each, label)) != label:
-            raise UserError(f"{other} and {label} are both of step {each.step}; name one of them.")
-    models = sorted({each.model for each in known.values()})
+    for label, state in revisions.items():
+        if (other := first.setdefault(state, label)) != label:
+            raise UserError(f"{other} and {label} are both of step {state.step}; name one of them.")
+    models = sorted({state.model for state in revisions.values()})
     recipes = {(recipe_and_seed(model) or (model, ""))[0] for model in models}
     if len(recipes) > 1:
         raise UserError(
             f"These are steps of several models ({', '.join(models)}); name the folders of one."
         )
-    if not known:
-        return Drawn(None, missing)
-    kept = scores[scores["model"].isin(known)].astype({"value": float})
-    kept = kept.assign(step=[known[label].step for label in kept["model"]])
+    if not revisions:
+        return Plot(None, missing)
+    step_scores = scores[scores["model"].isin(revisions)].astype({"value": float})
+    step_scores = step_scores.assign(step=[revisions[label].step for label in step_scores["model"]])
     cells = ["task", "metric", "layer", "step"]
-    means = kept.groupby(cells, sort=False)["value"].mean().reset_index()
+    means = step_scores.groupby(cells, sort=False)["value"].mean().reset_index()
     frame = pd.DataFrame(
         {
             "panel": means["task"],
@@ -290,12 +290,12 @@ def steps(group: Group, style: Style) -> Drawn:
             "row": means["layer"],
             "column": means["step"],
             "value": 100 * means["value"],
-            "text": [*map(shown, means["value"], means["metric"])],
+            "text": [*map(printed_score, means["value"], means["metric"])],
         }
     )
     seeds = f"mean of {len(models)} seeds" * (len(models) > 1)
     title = " · ".join(filter(None, (*recipes, seeds, group.corpus, f"{group.probe} probe")))
-    return Drawn(
+    return Plot(
         charts.heat_map(
             frame,
             style,

@@ -16,9 +16,9 @@ from probes.boards.comparable import (
     SAME_CHART,
     SAME_CURVE,
     SAME_MEASUREMENT,
-    alike,
     column_name,
-    differing,
+    columns_apart,
+    groups_by,
     printed_value,
 )
 from probes.boards.floors import with_floor
@@ -67,7 +67,8 @@ class TaskResults:
     def floored(self) -> dict[str, Result]:
         """The results beside their random twins, tested against their floors."""
         return {
-            model: with_floor(own, self.results.values()) for model, own in self.results.items()
+            model: with_floor(result, self.results.values())
+            for model, result in self.results.items()
         }
 
 
@@ -96,9 +97,9 @@ class Group:
         return list(self.paths)
 
 
-def model_labels(found: Mapping[Path, Record]) -> dict[tuple[str, str, str], str]:
+def model_labels(records: Mapping[Path, Record]) -> dict[tuple[str, str, str], str]:
     """Labels of models: the title, with the digest if two models share it."""
-    titles = {model_key(record): model_title(record) for record in found.values()}
+    titles = {model_key(record): model_title(record) for record in records.values()}
     shared = Counter(titles.values())
     return {
         key: title if shared[title] == 1 else f"{key[0]} ({key[1][:8]}, {key[2]})"
@@ -106,19 +107,19 @@ def model_labels(found: Mapping[Path, Record]) -> dict[tuple[str, str, str], str
     }
 
 
-def group(
-    found: Mapping[Path, Result], beside: Mapping[Path, Record] = MappingProxyType({})
+def all_groups(
+    all_results: Mapping[Path, Result], other_records: Mapping[Path, Record] = MappingProxyType({})
 ) -> tuple[list[Group], list[str]]:
     """Group results by corpus and probe.
 
     Args:
-        beside: other records, whose models are shown with these and are labelled together.
+        other_records: their models are shown with these and are labelled together.
 
     Returns:
         the groups, and what was left out, with the reason.
     """
-    labels = model_labels({**beside, **found})
-    settings = alike(found, SAME_CHART)
+    labels = model_labels({**other_records, **all_results})
+    settings = groups_by(all_results, SAME_CHART)
     titles = [_group_title(next(iter(results.values()))) for results in settings]
     groups, left_out = [], []
     for results, title in zip(settings, titles, strict=True):
@@ -127,17 +128,17 @@ def group(
             probe = first.probe.digest[:6]
             title += f" · text {first.corpus.fingerprint[:8]}, probe {probe}"
         corpus = f"{first.corpus.name} {first.corpus.version}"
-        made = Group(title, corpus, first.probe.family)
-        left_out += _fill(made, results, labels)
-        groups.append(made)
+        group = Group(title, corpus, first.probe.family)
+        left_out += _fill(group, results, labels)
+        groups.append(group)
     return sorted(groups, key=lambda g: (g.corpus, g.probe, g.title)), left_out
 
 
 def _fill(
-    made: Group, found: Mapping[Path, Result], labels: Mapping[tuple[str, str, str], str]
+    group: Group, all_results: Mapping[Path, Result], labels: Mapping[tuple[str, str, str], str]
 ) -> list[str]:
     """Fill a group with its results, task by task; returns what was left out."""
-    units = alike(found, SAME_CURVE)
+    units = groups_by(all_results, SAME_CURVE)
     left_out: list[str] = []
     paths: dict[str, dict[Path, Result]] = defaultdict(dict)
     for unit in units:
@@ -147,26 +148,26 @@ def _fill(
         for label, path in by_label.items():
             paths[label][path] = unit[path]
         first = next(iter(results.values()))
-        about = _about(first, [x for x in found.values() if x.task.name == first.task.name])
-        made.units.append(TaskResults(first.task.name, about, results))
-    made.units.sort(key=lambda unit: (table_order(unit.name), unit.title))
-    made.paths.update({label: paths[label] for label in sorted(paths, key=model_order)})
+        about = _about(first, [x for x in all_results.values() if x.task.name == first.task.name])
+        group.units.append(TaskResults(first.task.name, about, results))
+    group.units.sort(key=lambda unit: (table_order(unit.name), unit.title))
+    group.paths.update({label: paths[label] for label in sorted(paths, key=model_order)})
     return left_out
 
 
 def by_model(
-    found: Mapping[Path, Record], labels: Mapping[tuple[str, str, str], str]
+    records: Mapping[Path, Record], labels: Mapping[tuple[str, str, str], str]
 ) -> tuple[dict[str, Path], list[str]]:
     """One record of each model, by its label and in order; and what was left out, and why."""
-    kept: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     left_out = []
-    for path, record in found.items():
+    for path, record in records.items():
         label = labels[model_key(record)]
-        if kept.setdefault(label, path) != path:
+        if paths.setdefault(label, path) != path:
             task = f" on {record.task.name}" if record.task else ""
-            what = "result" if record.task else "record"
-            left_out.append(f"{path.name}: a second {what} of {label}{task}")
-    return {label: kept[label] for label in sorted(kept, key=model_order)}, left_out
+            kind = "result" if record.task else "record"
+            left_out.append(f"{path.name}: a second {kind} of {label}{task}")
+    return {label: paths[label] for label in sorted(paths, key=model_order)}, left_out
 
 
 def _about(result: Result, same_task: Sequence[Result]) -> str:
@@ -222,50 +223,50 @@ class CorpusGroup:
         return next(iter(self.records.values()))
 
 
-def of_corpora(records: Mapping[Path, Record]) -> dict[Path, Record]:
+def corpus_records_of(records: Mapping[Path, Record]) -> dict[Path, Record]:
     """The records of measurements of a corpus.
 
     Those of a plug-in that is not loaded are counted in a message.
     """
-    found: dict[Path, Record] = {}
+    corpus_records: dict[Path, Record] = {}
     unknown: dict[str, int] = defaultdict(int)
     for path, record in records.items():
         if record.probe is None and record.measurement in measurements:
-            found[path] = record
+            corpus_records[path] = record
         elif record.probe is None:
             unknown[record.measurement] += 1
     for name, n in unknown.items():
         progress.say(
             f"left out {counted(n, 'record')} of {name}: --include the file that it comes from"
         )
-    return found
+    return corpus_records
 
 
 def corpus_groups(
-    found: Mapping[Path, Record], labels: Mapping[tuple[str, str, str], str]
+    all_records: Mapping[Path, Record], labels: Mapping[tuple[str, str, str], str]
 ) -> tuple[list[CorpusGroup], list[str]]:
     """Group records by measurement, corpus and settings.
 
     Args:
-        found: see `of_corpora`.
+        all_records: see `corpus_records_of`.
         labels: see `probes.boards.shown_together.model_labels`.
 
     Returns:
         the groups, in order of their measurements' registration; and what was left out, with the
         reason.
     """
-    by_settings = alike(found, SAME_MEASUREMENT)
+    by_settings = groups_by(all_records, SAME_MEASUREMENT)
     firsts = [next(iter(records.values())) for records in by_settings]
     order = list(measurements)
     groups, left_out = [], []
     for first, records in zip(firsts, by_settings, strict=True):
         measurement = get_measurement(first.measurement)
-        made = CorpusGroup(measurement, _settings_title(first, firsts))
+        group = CorpusGroup(measurement, _settings_title(first, firsts))
         by_label, twice = by_model(records, labels)
         for label, path in by_label.items():
-            made.records[label], made.paths[label] = records[path], path
+            group.records[label], group.paths[label] = records[path], path
         left_out += twice
-        groups.append(made)
+        groups.append(group)
     groups.sort(key=lambda group: (order.index(group.measurement.name), group.title))
     return groups, left_out
 
@@ -273,18 +274,18 @@ def corpus_groups(
 def _settings_title(first: Record, firsts: Sequence[Record]) -> str:
     """The corpus of a group, and every column in which others of this corpus differ."""
     corpus = corpus_title(first)
-    others = [x for x in firsts if x.measurement == first.measurement and corpus_title(x) == corpus]
-    different = {column for x in others for column in differing(first, x, SAME_MEASUREMENT)}
+    peers = [x for x in firsts if x.measurement == first.measurement and corpus_title(x) == corpus]
+    different = {column for x in peers for column in columns_apart(first, x, SAME_MEASUREMENT)}
     columns = [column for column in SAME_MEASUREMENT if column in different]
     parts = [
         f"{column_name(column)} {printed_value(value)}"
         for column, value in zip(columns, values(first, columns), strict=True)
         if column != "options"
     ]
-    options = {name for x in others for name in {*first.settings, *x.settings}}
+    options = {name for x in peers for name in {*first.settings, *x.settings}}
     parts += [
         f"--{first.measurement}-{name}".replace("_", "-") + f" {first.settings.get(name)}"
         for name in sorted(options)
-        if any(x.settings.get(name) != first.settings.get(name) for x in others)
+        if any(x.settings.get(name) != first.settings.get(name) for x in peers)
     ]
     return " · ".join([corpus, *parts])

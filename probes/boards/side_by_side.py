@@ -27,22 +27,21 @@ def side_by_side_tables(ranking: Ranking, models: Sequence[str]) -> Iterator[Tab
         models: their names; the others are compared with the first.
     """
     by_task = {
-        task: {c.name: c for c in found if c.name in models}
-        for task, found in ranking.tasks.items()
+        task: {c.name: c for c in cs if c.name in models} for task, cs in ranking.tasks.items()
     }
     shared = {
-        task: [found[name] for name in models if name in found]
-        for task, found in by_task.items()
-        if models[0] in found and len(found) > 1
+        task: [cs[name] for name in models if name in cs]
+        for task, cs in by_task.items()
+        if models[0] in cs and len(cs) > 1
     }
     present = [name for name in models if any(name in by_task[task] for task in shared)]
     if shared:
         yield from compression_tables(ranking.setting, shared, present)
         yield _best_layers_table(ranking, shared)
     yield from _expected_layers(ranking, {task: by_task[task] for task in shared}, present)
-    common = [task for task, found in shared.items() if len(found) == len(present)]
+    common = [task for task, cs in shared.items() if len(cs) == len(present)]
     yield from _changed_claims(ranking, common, present)
-    apart = [(c.result.task.name, c.name, why) for c, why in ranking.apart if c.name in models]
+    apart = [(c.result.task.name, c.name, note) for c, note in ranking.apart if c.name in models]
     if apart:
         yield Table(
             f"{ranking.setting} · listed apart",
@@ -55,14 +54,14 @@ def side_by_side_tables(ranking: Ranking, models: Sequence[str]) -> Iterator[Tab
 
 def _best_layers_table(ranking: Ranking, shared: Mapping[str, Sequence[Candidate]]) -> Table:
     rows = []
-    shown: list[Difference] = []
+    shown_differences: list[Difference] = []
     for candidates in shared.values():
         pairs = all_pairs(len(candidates))
         # Those with the first come first.
         scores = [best_layer_score(c.result, c.path) for c in candidates]
-        found = paired_differences(scores, pairs)
-        shown += found[: len(candidates) - 1]
-        differences = iter(found)
+        task_differences = paired_differences(scores, pairs)
+        shown_differences += task_differences[: len(candidates) - 1]
+        differences = iter(task_differences)
         for candidate in candidates:
             result, first = candidate.result, candidate is candidates[0]
             rows.append(
@@ -83,8 +82,8 @@ def _best_layers_table(ranking: Ranking, shared: Mapping[str, Sequence[Candidate
         repeated=2,
         notes=(
             "Best layers are chosen on dev; scores are on test; differences are from the first "
-            f"model. {tested_note(shown)}",
-            *few_note([x.result for found in shared.values() for x in found]),
+            f"model. {tested_note(shown_differences)}",
+            *few_note([x.result for cs in shared.values() for x in cs]),
         ),
     )
 
@@ -92,8 +91,8 @@ def _best_layers_table(ranking: Ranking, shared: Mapping[str, Sequence[Candidate
 def _sparkline(candidate: Candidate, candidates: Sequence[Candidate]) -> str:
     """The layer curve, all models of a task on one scale."""
     all_scores = [s for c in candidates for s in map(c.result.score, c.result.layers)]
-    known = [s for s in all_scores if s is not None]
-    low, span = min(known, default=0.0), (max(known, default=0.0) - min(known, default=0.0)) or 1.0
+    ys = [s for s in all_scores if s is not None]
+    low, span = min(ys, default=0.0), (max(ys, default=0.0) - min(ys, default=0.0)) or 1.0
     scores = map(candidate.result.score, candidate.result.layers)
     return "".join(" " if s is None else BARS[round(7 * (s - low) / span)] for s in scores)
 
@@ -103,14 +102,12 @@ def _expected_layers(
 ) -> Iterator[Table]:
     """Expected layers by task, if any result has one."""
     rows = []
-    for task, found in by_task.items():
-        measured = {name: c.result.row(LOCALISATION, "expected_layer") for name, c in found.items()}
+    for task, cs in by_task.items():
+        measured = {name: c.result.row(LOCALISATION, "expected_layer") for name, c in cs.items()}
         if any(measured.values()):
             rows.append(TableRow.of(task, *(estimate_cell(measured.get(x)) for x in models)))
     if rows:
-        depths = {
-            c.name: c.result.model.n_layers for found in by_task.values() for c in found.values()
-        }
+        depths = {c.name: c.result.model.n_layers for cs in by_task.values() for c in cs.values()}
         heads = ("task", *(f"{name} (L = {depths[name]})" for name in models))
         note = "Mean layer of the gains of mixes of layers 0 to k (Tenney et al. 2019a)."
         yield Table(f"{ranking.setting} · expected layer", heads, tuple(rows), notes=(note,))
@@ -122,8 +119,8 @@ def _changed_claims(
     """The claims on which models differ, tested on the same tasks."""
     verdicts: dict[str, list[str]] = {claim.name: [] for claim in all_claims()}
     for name in models:
-        own = {c.path: c.result for task in tasks for c in ranking.tasks[task] if c.name == name}
-        reports = make_reports(own, ranking.probe)
+        results = {c.path: c.result for t in tasks for c in ranking.tasks[t] if c.name == name}
+        reports = make_reports(results, ranking.probe)
         if not reports:
             return
         for claim in all_claims():
@@ -135,7 +132,7 @@ def _changed_claims(
         for claim in all_claims()
         if len(set(verdicts[claim.name])) > 1
     )
-    tested = sum(any(v != "not tested" for v in found) for found in verdicts.values())
+    tested = sum(any(v != "not tested" for v in x) for x in verdicts.values())
     note = (
         f"Of {len(all_claims())} claims {tested} could be tested on {', '.join(tasks)}; on "
         f"{tested - len(rows)} of these the verdicts are the same. {CAVEAT}"

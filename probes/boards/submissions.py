@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 from zipfile import BadZipFile, ZipFile
 
-from probes.boards.comparable import SAME_FLOOR, SAME_MODEL, SAME_PAIR, R, sifted, twins_of
+from probes.boards.comparable import SAME_FLOOR, SAME_MODEL, SAME_PAIR, R, select_like, twins_of
 from probes.boards.soundness import require_sound
 from probes.common.errors import UserError
 from probes.common.files import sha256
@@ -61,7 +61,7 @@ class LeftOff(NamedTuple):
 
     path: Path
     record: Record
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -89,16 +89,16 @@ def read_submission(folders: Iterable[Path]) -> Submission:
         if not folder.is_dir():
             raise UserError(f"{folder}: there is no such folder; name a folder of results.")
     with infrequent_garbage_collection():
-        strict = {path: record for folder in folders for path, record in _strictly(folder).items()}
-    shown: dict[tuple[Any, ...], tuple[Path, Result]] = {}
+        strict = {path: record for folder in folders for path, record in _read_all(folder).items()}
+    by_identity: dict[tuple[Any, ...], tuple[Path, Result]] = {}
     left_off: list[LeftOff] = []
-    for given in by_submission(strict).values():
-        results, others = _of_place(given)
-        left_off += others
+    for records in by_submission(strict).values():
+        results, not_shown = _used_results(records)
+        left_off += not_shown
         for path, result in results.items():
-            if shown.setdefault(values(result, IDENTITY), (path, result))[0] != path:
+            if by_identity.setdefault(values(result, IDENTITY), (path, result))[0] != path:
                 left_off.append(LeftOff(path, result, COPY))
-    return Submission(dict(shown.values()), tuple(left_off))
+    return Submission(dict(by_identity.values()), tuple(left_off))
 
 
 def place_of_submission(path: Path) -> Path:
@@ -117,8 +117,8 @@ def by_submission(records: Mapping[Path, R]) -> dict[Path, dict[Path, R]]:
     return dict(submissions)
 
 
-def _of_place(given: Mapping[Path, Record]) -> tuple[dict[Path, Result], list[LeftOff]]:
-    frame = frame_of_files(given)
+def _used_results(all_records: Mapping[Path, Record]) -> tuple[dict[Path, Result], list[LeftOff]]:
+    frame = frame_of_files(all_records)
     records = frame.records()
     reasons = {path: why_not_recomputed(record, path) for path, record in records.items()}
     older = frame.only(frame.headers["older"]).paths
@@ -127,8 +127,8 @@ def _of_place(given: Mapping[Path, Record]) -> tuple[dict[Path, Result], list[Le
     for path, record in counting.items():
         require_sound(record, path)
     results = results_with_evidence(counting)
-    shown = (each for result in results.values() for each in (result, *result.evidence.values()))
-    used = {values(each, IDENTITY) for each in shown}
+    shown_records = (x for result in results.values() for x in (result, *result.evidence.values()))
+    used = {values(x, IDENTITY) for x in shown_records}
     return results, [
         LeftOff(path, record, reasons[path] or "it stands behind other scores")
         for path, record in records.items()
@@ -136,14 +136,14 @@ def _of_place(given: Mapping[Path, Record]) -> tuple[dict[Path, Result], list[Le
     ]
 
 
-def _strictly(folder: Path) -> dict[Path, Record]:
+def _read_all(folder: Path) -> dict[Path, Record]:
     """All records below a folder.
 
     Raises:
         UserError: one cannot be read, has an impossible number or is too large, or its key or name
             does not follow from what it says.
     """
-    found = {}
+    records = {}
     if link := next((path for path in folder.rglob("*") if path.is_symlink()), None):
         raise UserError(f"{link}: a link; a board takes files and folders alone.")
     for path in record_paths(folder):
@@ -167,8 +167,8 @@ def _strictly(folder: Path) -> dict[Path, Record]:
         texts = re.findall(r'"((?:[^"\\]|\\.)*)"', record.model_dump_json(exclude=_PROSE))
         if len(longest := max(texts, key=len)) > MOST_LETTERS:
             raise UserError(f"{path}: {longest[:40]}… has more than {MOST_LETTERS} letters.")
-        found[path] = record
-    return found
+        records[path] = record
+    return records
 
 
 def _unpacked(file: Path) -> int:
@@ -203,11 +203,11 @@ def require_follows(submission: Submission, board: Submission) -> dict[Path, Res
     Raises:
         UserError: a stored number does not follow from its sums.
     """
-    known = {_content(path, result) for path, result in board.results.items()}
+    board_contents = {_content(path, result) for path, result in board.results.items()}
     new = {
         path: result
         for path, result in submission.results.items()
-        if not known or _content(path, result) not in known
+        if not board_contents or _content(path, result) not in board_contents
     }
     for path, result in new.items():
         require_recomputed(result, path)
@@ -217,9 +217,9 @@ def require_follows(submission: Submission, board: Submission) -> dict[Path, Res
 def _content(path: Path, result: Result) -> tuple[str, ...]:
     """The scores at `path` and the evidence behind them, with digests of their arrays."""
     stored = (result, *result.evidence.values())
-    arrays = [path.with_name(name_of(each)).with_suffix(".npz") for each in stored]
+    arrays = [path.with_name(name_of(record)).with_suffix(".npz") for record in stored]
     digests = [sha256(file) for file in arrays if file.exists()]
-    return (*(each.model_dump_json() for each in stored), *digests)
+    return (*(record.model_dump_json() for record in stored), *digests)
 
 
 def require_unchanged(submission: Submission, board: Submission) -> None:
@@ -231,7 +231,7 @@ def require_unchanged(submission: Submission, board: Submission) -> None:
         UserError: the same revision of a model has other weights or another record of the same
             scores, or the same corpus another text.
     """
-    known = {values(x, IDENTITY): x for x in board.results.values()}
+    board_results = {values(x, IDENTITY): x for x in board.results.values()}
     weights = {values(x, _WEIGHTS): x for x in board.results.values()}
     texts = {values(x, _CORPUS): x.corpus.fingerprint for x in board.results.values()}
     scores = {values(x, _SCORES): x for x in board.results.values()}
@@ -263,12 +263,12 @@ def require_unchanged(submission: Submission, board: Submission) -> None:
                 f"which elsewhere is {text[:8]}; probe on the same files, with the board's "
                 "version of the suite."
             )
-        same = known.get(values(result, IDENTITY))
+        same = board_results.get(values(result, IDENTITY))
         if before := same or scores.get(values(result, _SCORES)):
             _require_same_scores(result, path, before)
             _require_same_record(result, path, before)
     for copied in _copies(submission) - _copies(board):
-        if copied in known:
+        if copied in board_results:
             path = next(x.path for x in submission.left_off if values(x.record, IDENTITY) == copied)
             raise UserError(
                 f"{path}: one of two copies of what is on the board, of which only one has its "
@@ -277,19 +277,19 @@ def require_unchanged(submission: Submission, board: Submission) -> None:
 
 
 def _copies(submission: Submission) -> Counter[tuple[Any, ...]]:
-    return Counter(values(x.record, IDENTITY) for x in submission.left_off if x.why == COPY)
+    return Counter(values(x.record, IDENTITY) for x in submission.left_off if x.reason == COPY)
 
 
 def _require_own_twins(submission: Submission, board: Submission) -> None:
     """Refuse new random twins beside models on the board, whose ranks would depend on them."""
-    known = {values(x, IDENTITY) for x in board.results.values()}
+    on_board = {values(x, IDENTITY) for x in board.results.values()}
     new = by_submission(
-        {path: x for path, x in submission.results.items() if values(x, IDENTITY) not in known}
+        {path: x for path, x in submission.results.items() if values(x, IDENTITY) not in on_board}
     )
     for path, result in submission.results.items():
-        if values(result, IDENTITY) in known:
-            beside = new.get(place_of_submission(path), {})
-            for twin in sifted(twins_of(result, beside), result, SAME_FLOOR)[0]:
+        if values(result, IDENTITY) in on_board:
+            new_results = new.get(place_of_submission(path), {})
+            for twin in select_like(twins_of(result, new_results), result, SAME_FLOOR)[0]:
                 raise UserError(
                     f"{twin}: would count as a random twin of {result.model.name}, which is on the "
                     "board; put what you submit into a folder of its own."
@@ -337,15 +337,15 @@ def _require_distinct_names(submission: Submission, board: Submission) -> None:
                     )
 
 
-def _require_same_scores(result: Result, path: Path, known: Result) -> None:
-    if [result.layers, {*result.evidence}] != [known.layers, {*known.evidence}]:
+def _require_same_scores(result: Result, path: Path, board_result: Result) -> None:
+    if [result.layers, {*result.evidence}] != [board_result.layers, {*board_result.evidence}]:
         raise UserError(
             f"{path}: other layers or evidence than on the board for {result.task.name} and the "
             f"same revision of {result.model.name}; leave it out, or name another revision."
         )
-    for layer in sorted({*result.layers} & {*known.layers}):
+    for layer in sorted({*result.layers} & {*board_result.layers}):
         for split in ("test", "dev"):
-            now, before = result.score(layer, split), known.score(layer, split)
+            now, before = result.score(layer, split), board_result.score(layer, split)
             if now != before:
                 raise UserError(
                     f"{path}: {result.task.name}, layer {layer}, {result.task.metric} on {split}: "
@@ -354,12 +354,12 @@ def _require_same_scores(result: Result, path: Path, known: Result) -> None:
                 )
 
 
-def _require_same_record(result: Result, path: Path, known: Result) -> None:
+def _require_same_record(result: Result, path: Path, board_result: Result) -> None:
     """Refuse another record of what is on the board, which might take its place."""
-    now, before = comparable_content(result), comparable_content(known)
-    if other := [name for name in now if now[name] != before[name]]:
+    now, before = comparable_content(result), comparable_content(board_result)
+    if changed_fields := [name for name in now if now[name] != before[name]]:
         raise UserError(
-            f"{path}: {', '.join(other)} of {result.task.name} and the same revision of "
+            f"{path}: {', '.join(changed_fields)} of {result.task.name} and the same revision of "
             f"{result.model.name} differ from what is on the board; leave it out, or name another "
             "revision."
         )

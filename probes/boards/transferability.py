@@ -17,7 +17,7 @@ from probes.tasks.builtin import group_of_task
 from probes.tasks.task import plain_name
 
 
-def complete(scores: pd.DataFrame) -> tuple[list[str], dict[str, str]]:
+def complete_tasks(scores: pd.DataFrame) -> tuple[list[str], dict[str, str]]:
     """The tasks of one site with a score at every layer of the frame, and why others are not."""
     left_out = {}
     sites = [str(task).removeprefix(plain_name(str(task))) for task in scores]
@@ -35,11 +35,11 @@ def ranks(scores: pd.DataFrame) -> pd.DataFrame:
 
     No column at all if no task is complete.
     """
-    tasks, _ = complete(scores)
+    tasks, _ = complete_tasks(scores)
     if not tasks:
         return scores[[]]
-    found = scores[tasks].rank(ascending=False)
-    return found.assign(**{"mean rank": found.mean(axis=1)})
+    task_ranks = scores[tasks].rank(ascending=False)
+    return task_ranks.assign(**{"mean rank": task_ranks.mean(axis=1)})
 
 
 def all_ranks(scores: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -53,16 +53,16 @@ def mean_rank_table(scores: pd.DataFrame) -> Table:
 
     A group has a row if it has several of the tasks but not all.
     """
-    tasks, left_out = complete(scores)
-    found = ranks(scores)
+    tasks, left_out = complete_tasks(scores)
+    layer_ranks = ranks(scores)
     groups: dict[str, list[str]] = {}
     for task in tasks:
         groups.setdefault(group_of_task(task), []).append(task)
     lines = {"mean rank": tasks} if tasks else {}
-    lines |= {f"{x} ({len(own)})": own for x, own in groups.items() if 1 < len(own) < len(tasks)}
+    lines |= {f"{x} ({len(y)})": y for x, y in groups.items() if 1 < len(y) < len(tasks)}
     rows = []
-    for label, own in lines.items():
-        mean = found[own].mean(axis=1)
+    for label, group_tasks in lines.items():
+        mean = layer_ranks[group_tasks].mean(axis=1)
         cells = (Cell(f"{value:.1f}", value=value, best=value == mean.min()) for value in mean)
         rows.append(TableRow.of(label, *cells))
     return Table(
@@ -70,7 +70,7 @@ def mean_rank_table(scores: pd.DataFrame) -> Table:
         f"({', '.join(tasks)}), 1 being best",
         ("layer", *map(str, scores.index)),
         tuple(rows),
-        notes=tuple(f"Left out: {task} ({why})." for task, why in left_out.items()),
+        notes=tuple(f"Left out: {task} ({reason})." for task, reason in left_out.items()),
     )
 
 
@@ -80,8 +80,8 @@ def correlation_table(scores: pd.DataFrame) -> Table:
     """
     names = [str(task) for task in scores]
     rho = scores.corr("spearman", min_periods=2).to_numpy()
-    known = scores.notna().to_numpy().astype(int)
-    counts = known.T @ known
+    has_score = scores.notna().to_numpy().astype(int)
+    counts = has_score.T @ has_score
     layers = sorted({*map(int, counts[np.tril_indices(len(names), -1)])})
     rows = []
     # The first task needs no row and the last one no column.

@@ -58,13 +58,13 @@ def run_probes(
     Raises:
         UserError: something that the caller can correct.
     """
-    given: dict[str, Any] = dict(settings)
-    corpus = given.pop("corpus") if is_in_memory(given.get("corpus")) else None
+    run_settings: dict[str, Any] = dict(settings)
+    corpus = run_settings.pop("corpus") if is_in_memory(run_settings.get("corpus")) else None
     tables = None if corpus is None else tables_in(corpus)
     if isinstance(corpus, (list, tuple)) and tables is not None:
-        given = {"text": "text", "label": "label", **given}
-    config = validate(given)
-    with progress.shown(quiet=quiet, verbose=verbose):
+        run_settings = {"text": "text", "label": "label", **run_settings}
+    config = validate(run_settings)
+    with progress.verbosity(quiet=quiet, verbose=verbose):
         if corpus is not None:
             _refuse_workers(config, "a corpus")
             if tables is not None:
@@ -100,12 +100,12 @@ def models_of(model: Any, tokenizer: Any, name: str | None, config: RunConfig) -
     return [_in_memory(model, tokenizer, name, config)]
 
 
-def _refuse_workers(config: RunConfig, what: str) -> None:
+def _refuse_workers(config: RunConfig, input_name: str) -> None:
     if config.workers > 1 or config.engine == "ray":
-        given = "engine='ray'" if config.engine == "ray" else f"workers={config.workers}"
+        setting = "engine='ray'" if config.engine == "ray" else f"workers={config.workers}"
         raise UserError(
-            f"{given}: workers cannot read {what} in memory; save it and give its path, or "
-            f"leave {given.partition('=')[0]} out."
+            f"{setting}: workers cannot read {input_name} in memory; save it and give its path, or "
+            f"leave {setting.partition('=')[0]} out."
         )
 
 
@@ -185,24 +185,24 @@ def surprisal(
     (lazy,) = models_of(model, tokenizer, None, config)
     encoder = lazy.language_model
     words = [tuple(re.findall(r"\s*\S+(?:\s+$)?", text)) for text in texts]
-    view = view_over((Text(each, (0, len(each)), written=True) for each in words), "written")
+    view = view_over((Text(x, (0, len(x)), written=True) for x in words), "written")
     of_text: dict[Text, list[tuple[Any, ...]]] = {}
-    for shard, found in read(view, TokenScores(), encoder, config.batch_tokens):
+    for shard, arrays in read(view, TokenScores(), encoder, config.batch_tokens):
         scores = zip(
-            *(found[x].tolist() for x in ("log_p", "within_word", "word_ends")), strict=True
+            *(arrays[x].tolist() for x in ("log_p", "within_word", "word_ends")), strict=True
         )
         for text, pieces in zip(shard.texts, encoder.split(shard.texts), strict=True):
-            place = np.repeat(np.arange(len(text.words)), np.diff(pieces.bounds)).tolist()
+            numbers = np.repeat(np.arange(len(text.words)), np.diff(pieces.bounds)).tolist()
             tokens = encoder.words.tokens(pieces.ids)
-            own = [next(scores) for _ in tokens]
+            values = [next(scores) for _ in tokens]
             of_text[text] = [
                 (word, token, -log_p, -within, -end)
-                for word, token, (log_p, within, end) in zip(place, tokens, own, strict=True)
+                for word, token, (log_p, within, end) in zip(numbers, tokens, values, strict=True)
             ]
     rows = [
         (number, *row)
-        for number, each in enumerate(words)
-        for row in of_text[Text(each, (0, len(each)), written=True)]
+        for number, x in enumerate(words)
+        for row in of_text[Text(x, (0, len(x)), written=True)]
     ]
     names = ["surprisal", "within_word"]
     frame = pd.DataFrame(rows, columns=["text", "word", "token", *names, "end"])

@@ -36,11 +36,11 @@ class Parser(argparse.ArgumentParser):
         """Raise instead of printing the usage."""
         prefix = "unrecognized arguments: "
         if message.startswith(prefix):
-            rest = message.removeprefix(prefix)
-            flag = (rest.split() or [rest])[0]
-            known = [o for action in self._actions for o in action.option_strings]
-            hint = did_you_mean(flag, known)
-            if flag[:1] != "-" and "--model" in known:
+            unknown_arguments = message.removeprefix(prefix)
+            flag = (unknown_arguments.split() or [unknown_arguments])[0]
+            flags = [o for action in self._actions for o in action.option_strings]
+            hint = did_you_mean(flag, flags)
+            if flag[:1] != "-" and "--model" in flags:
                 hint = "Values of one flag are separated by commas."
                 if "--model" not in self._given:
                     hint = f"Did you mean --model {flag}?"
@@ -51,22 +51,22 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str], namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse, taking what follows a flag and begins like a negative number as its value."""
-        joined: list[str] = []
+        joined_arguments: list[str] = []
         self._given = [argument.partition("=")[0] for argument in args]
         for argument in args:
-            if re.match(r"-\d", argument) and re.match("--[^=]+$", (joined or [""])[-1]):
-                joined[-1] += f"={argument}"
+            if re.match(r"-\d", argument) and re.match("--[^=]+$", (joined_arguments or [""])[-1]):
+                joined_arguments[-1] += f"={argument}"
             else:
-                joined.append(argument)
-        return super().parse_known_args(joined, namespace)
+                joined_arguments.append(argument)
+        return super().parse_known_args(joined_arguments, namespace)
 
 
 def _argparse_error(message: str) -> str:
     """An error of argparse as flag, value and fault."""
-    found = re.fullmatch(r"argument (?:-\w/)?(.+?): (.*)", message, re.DOTALL)
-    if not found:
+    match = re.fullmatch(r"argument (?:-\w/)?(.+?): (.*)", message, re.DOTALL)
+    if not match:
         return message
-    flag, fault = found.groups()
+    flag, fault = match.groups()
     if choice := re.fullmatch(r"invalid choice: '(.*)' \(choose from (.*)\)", fault, re.DOTALL):
         choices = choice[2].replace("'", "").split(", ")
         return f"{flag} {quoted(choice[1])}: give {listed(choices)}."
@@ -123,8 +123,8 @@ def _exit_status(
             discard_output()
             return 2
         if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-            named = printable(str(error.filename))[:81]
-            print(f"error: {named}…: the path is too long; name another.", file=sys.stderr)
+            file_name = printable(str(error.filename))[:81]
+            print(f"error: {file_name}…: the path is too long; name another.", file=sys.stderr)
             return 2
         if isinstance(error, ImportError) and not (error.name or "").startswith("probes"):
             print(
@@ -134,8 +134,8 @@ def _exit_status(
             )
             return 2
         if not {"-v", "--verbose"} & set(arguments):
-            what = " ".join(f"{type(error).__name__}: {error}".split())
-            print(f"defect: {what} (-v shows where; please report it)", file=sys.stderr)
+            defect = " ".join(f"{type(error).__name__}: {error}".split())
+            print(f"defect: {defect} (-v shows where; please report it)", file=sys.stderr)
             return 1
         raise
     except KeyboardInterrupt:
@@ -157,10 +157,10 @@ def names(text: str) -> tuple[str, ...]:
     Raises:
         ArgumentTypeError: there are none.
     """
-    found = names_in(text)
-    if not found:
+    parsed_names = names_in(text)
+    if not parsed_names:
         raise argparse.ArgumentTypeError(f"{quoted(text)}: {NO_NAMES}.")
-    return found
+    return parsed_names
 
 
 def path_argument(text: str) -> Path:
@@ -209,7 +209,7 @@ def _choices(kind: Any) -> tuple[str, ...]:
         return get_args(kind)
     if get_origin(kind) is tuple:
         return ()
-    return next((x for each in get_args(kind) if (x := _choices(each))), ())
+    return next((x for member in get_args(kind) if (x := _choices(member))), ())
 
 
 def add_folders(parser: argparse.ArgumentParser) -> None:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from probes.boards.floors import with_floor
 from probes.boards.shown_together import (
     Group,
+    all_groups,
     corpus_groups,
-    group,
+    corpus_records_of,
     model_key,
     model_labels,
-    of_corpora,
 )
 from probes.common.errors import UserError, listed
 from probes.common.registry import did_you_mean
@@ -26,7 +26,7 @@ from probes.records.record import Record
 from probes.records.result import Result
 
 if TYPE_CHECKING:
-    from probes.boards.score_charts import Drawn
+    from probes.boards.score_charts import Plot
     from probes.frames.long_frame import RecordsByModel
     from probes.tables.charts import Chart, Style
 
@@ -47,13 +47,13 @@ USE = "use"
 
 def figure_names() -> list[str]:
     """The names of all figures."""
-    every = (*corpus_measurements(), *probe_measurements())
-    return [*FIGURES, USE, *dict.fromkeys(name for each in every for name in each.figure_names)]
+    definitions = (*corpus_measurements(), *probe_measurements())
+    return [*FIGURES, USE, *dict.fromkeys(name for x in definitions for name in x.figure_names)]
 
 
 def figure(
     kind: str,
-    found: Mapping[Path, Record],
+    records: Mapping[Path, Record],
     where: str,
     style: Style,
     probe: str = "linear",
@@ -65,7 +65,7 @@ def figure(
     """The figure called `kind`. Messages name the models that are left out.
 
     Args:
-        found: results, and records of corpus measurements, by path.
+        records: results, and records of corpus measurements, by path.
         where: name of these in error messages.
         probe: probe family, for a figure of scores.
         measurement: measurement of the figure; may be empty if only one was made.
@@ -75,52 +75,54 @@ def figure(
     Raises:
         UserError: there is no such figure, nothing to draw, or more than fits in one figure.
     """
-    if kind not in (known := figure_names()):
-        raise UserError(f"No figure is called {kind!r}. {did_you_mean(kind, known)}")
-    results = {path: x for path, x in found.items() if isinstance(x, Result)}
-    others = {path: x for path, x in found.items() if path not in results}
-    if kind in (*FIGURES, USE) and len(among) > len(found):
-        every = [x for x in among if isinstance(x, Result)]
-        results = {path: with_floor(x, every) for path, x in results.items()}
+    if kind not in (kinds := figure_names()):
+        raise UserError(f"No figure is called {kind!r}. {did_you_mean(kind, kinds)}")
+    results = {path: x for path, x in records.items() if isinstance(x, Result)}
+    corpus_records = {path: x for path, x in records.items() if path not in results}
+    if kind in (*FIGURES, USE) and len(among) > len(records):
+        all_results = [x for x in among if isinstance(x, Result)]
+        results = {path: with_floor(x, all_results) for path, x in results.items()}
     if kind in FIGURES:
         if measurement:
             raise UserError(f"--measurement: does not apply to {kind}; omit it.")
         from probes.boards import score_charts
 
-        drawn = getattr(score_charts, FIGURES[kind])(_one_group(results, where, probe), style)
+        drawing = getattr(score_charts, FIGURES[kind])(_one_group(results, where, probe), style)
     elif kind == USE:
         from probes.boards.decodable_and_used import use_chart
 
-        drawn = use_chart(results, others, probe, style)
+        drawing = use_chart(results, corpus_records, probe, style)
     else:
         evidence = next((x for x in probe_measurements() if kind in x.figure_names), None)
         if evidence:
-            shown = _evidence_of_task(evidence, kind, results, where, probe)
+            by_model = _evidence_of_task(evidence, kind, results, where, probe)
         elif by_task:
             raise UserError(f"--task: does not apply to {kind}; omit it.")
         else:
-            evidence, shown = _of_corpus(results, others, where, kind, measurement)
-        drawn = _chart_of_view(evidence, kind, shown, style)
-    if drawn.chart is None:
-        why = "; ".join(f"{model}: {reason}" for model, reason in drawn.missing.items())
-        raise UserError(f"{where}: nothing to draw as {kind} ({why or 'there are no numbers'}).")
-    for model, reason in drawn.missing.items():
+            evidence, by_model = _of_corpus(results, corpus_records, where, kind, measurement)
+        drawing = _chart_of_view(evidence, kind, by_model, style)
+    if drawing.chart is None:
+        notes = "; ".join(f"{model}: {reason}" for model, reason in drawing.missing.items())
+        raise UserError(f"{where}: nothing to draw as {kind} ({notes or 'there are no numbers'}).")
+    for model, reason in drawing.missing.items():
         progress.say(f"not drawn: {model} ({reason})")
-    return drawn.chart
+    return drawing.chart
 
 
-def _chart_of_view(given: Measurement, name: str, found: RecordsByModel, style: Style) -> Drawn:
+def _chart_of_view(
+    definition: Measurement, name: str, by_model: RecordsByModel, style: Style
+) -> Plot:
     """The chart of a view; errors of plug-ins become messages for the user."""
-    from probes.boards.score_charts import Drawn
+    from probes.boards.score_charts import Plot
 
-    view = next(x for x in given.shows if not isinstance(x, Pivot) and x.name == name)
+    view = next(x for x in definition.shows if not isinstance(x, Pivot) and x.name == name)
     try:
-        missing = view.missing(found)
-        empty = found.records.keys() <= missing.keys()
-        return Drawn(None if empty else view.chart(found, style), missing)
+        missing = view.missing(by_model)
+        empty = by_model.records.keys() <= missing.keys()
+        return Plot(None if empty else view.chart(by_model, style), missing)
     except Exception as error:
-        if why := plugin_failure(error, given.name, None, ""):
-            raise UserError(f"{given.name}: {why}") from error
+        if reason := plugin_failure(error, definition.name, None, ""):
+            raise UserError(f"{definition.name}: {reason}") from error
         raise
 
 
@@ -132,69 +134,73 @@ def _evidence_of_task(
     family: str,
 ) -> RecordsByModel:
     """The evidence behind the scores of one task, on one corpus."""
-    having = {
+    measured_results = {
         path: r
         for path, r in results.items()
-        if r.probe.family == family and r.found(evidence.name)
+        if r.probe.family == family and r.evidence_rows(evidence.name)
     }
-    if not having:
+    if not measured_results:
         raise UserError(
             f"{where}: no {evidence.name} of these results; measure it with --evidence "
             f"{evidence.name}."
         )
-    tasks = list(dict.fromkeys(r.task.name for r in having.values()))
+    tasks = list(dict.fromkeys(r.task.name for r in measured_results.values()))
     if len(tasks) > 1:
         raise UserError(f"{name} shows one task: give --task {' or '.join(tasks)}.")
-    _one_group(having, where, family)  # refuse results that cannot be compared
-    labels = model_labels(having)
-    return findings_of(evidence, {labels[model_key(r)]: r for r in having.values()}, {})
+    _one_group(measured_results, where, family)  # refuse results that cannot be compared
+    labels = model_labels(measured_results)
+    return findings_of(evidence, {labels[model_key(r)]: r for r in measured_results.values()}, {})
 
 
 def _of_corpus(
     results: Mapping[Path, Result],
-    others: Mapping[Path, Record],
+    corpus_records: Mapping[Path, Record],
     where: str,
     name: str,
     measurement: str,
 ) -> tuple[Measurement, RecordsByModel]:
     """The measurement that has a figure, and its records of one corpus."""
-    having = [each.name for each in corpus_measurements() if name in each.figure_names]
-    if measurement and measurement not in having:
+    names = [x.name for x in corpus_measurements() if name in x.figure_names]
+    if measurement and measurement not in names:
         raise UserError(
-            f"--measurement {measurement}: the figure {name} is one of {listed(having)}."
+            f"--measurement {measurement}: the figure {name} is one of {listed(names)}."
         )
-    having = [measurement] if measurement else having
-    of_these = {path: record for path, record in others.items() if record.measurement in having}
-    measured = sorted({record.measurement for record in of_these.values()}, key=having.index)
+    names = [measurement] if measurement else names
+    figure_records = {
+        path: record for path, record in corpus_records.items() if record.measurement in names
+    }
+    measured = sorted({record.measurement for record in figure_records.values()}, key=names.index)
     if len(measured) > 1:
         raise UserError(
             f"{name} is a figure of {listed(measured, 'and')}: choose one, such as --measurement "
             f"{measured[0]}."
         )
-    labels = model_labels({**results, **others})
-    groups, left_out = corpus_groups(of_corpora(of_these), labels)
-    for each in left_out:
-        progress.say(f"left out {each}")
+    labels = model_labels({**results, **corpus_records})
+    groups, left_out = corpus_groups(corpus_records_of(figure_records), labels)
+    for omission in left_out:
+        progress.say(f"left out {omission}")
     if not groups:
         raise UserError(
-            f"{where}: no records of {listed(having)}; measure it with --measurements {having[0]}."
+            f"{where}: no records of {listed(names)}; measure it with --measurements {names[0]}."
         )
     if len(groups) > 1:
-        titles = "; ".join(f"{each.measurement.name}: {each.title}" for each in groups)
+        titles = "; ".join(f"{x.measurement.name}: {x.title}" for x in groups)
         raise UserError(
             f"{where}: these records cannot be compared in one figure ({titles}); name the folders "
             "of one corpus, such as results/*/ewt."
         )
-    (found,) = groups
-    return found.measurement, findings_of(found.measurement, found.records, found.paths)
+    (corpus_group,) = groups
+    return corpus_group.measurement, findings_of(
+        corpus_group.measurement, corpus_group.records, corpus_group.paths
+    )
 
 
 def _one_group(results: Mapping[Path, Result], where: str, family: str) -> Group:
-    groups, _ = group({path: r for path, r in results.items() if r.probe.family == family})
+    groups, _ = all_groups({path: r for path, r in results.items() if r.probe.family == family})
     if not groups:
         raise UserError(f"{where}: no results of {family} probes; run them first.")
     if len(groups) > 1:
-        titles = "; ".join(each.title for each in groups)
+        titles = "; ".join(x.title for x in groups)
         raise UserError(
             f"{where}: these results cannot be compared in one figure ({titles}); "
             "name the folders of one corpus, such as results/*/ewt."

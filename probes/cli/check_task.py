@@ -34,7 +34,7 @@ class TaskReport:
     """The report of `check` about a task on a corpus.
 
     Attributes:
-        read: annotation layers that the rule reads.
+        read_layers: annotation layers that the rule reads.
         seconds: time of the rule per sentence.
         baselines, references: test scores of predictions without vectors; see
             `probes.examples.scoring`.
@@ -45,7 +45,7 @@ class TaskReport:
     task: Task
     corpus: Corpus
     examples: Examples
-    read: frozenset[str]
+    read_layers: frozenset[str]
     seconds: float
     leakage: Leakage
     baselines: dict[str, Scores]
@@ -73,15 +73,15 @@ def check_task(task: Task, corpus: Corpus) -> TaskReport:
     informed = served.informed(corpus.splits["train"])
     clock = time.perf_counter()
     require_repeatable(informed, corpus)
-    twice = 2 * sum(1 for _ in corpus)
-    seconds = (time.perf_counter() - clock) / max(1, twice)
-    read = layers_read(task, corpus)
+    n_applications = 2 * sum(1 for _ in corpus)
+    seconds = (time.perf_counter() - clock) / max(1, n_applications)
+    read_layers = layers_read(task, corpus)
     examples = collect_examples(served, corpus, "masked")
     report = TaskReport(
         task=task,
         corpus=corpus,
         examples=examples,
-        read=read,
+        read_layers=read_layers,
         seconds=seconds,
         leakage=find_leakage(examples, corpus),
         **_baselines(examples),
@@ -98,39 +98,39 @@ def _baselines(examples: Examples) -> dict[str, Any]:
         TaskError: a metric of a plug-in failed.
     """
     try:
-        given = examples, examples.targets("train"), Scorer(examples, "test")
-        return {"baselines": baselines(*given), "references": references(*given)}
+        arguments = examples, examples.targets("train"), Scorer(examples, "test")
+        return {"baselines": baselines(*arguments), "references": references(*arguments)}
     except Exception as error:
-        why = plugin_failure(error, "", examples.task, "")
-        if not why:
+        reason = plugin_failure(error, "", examples.task, "")
+        if not reason:
             raise
-        raise TaskError(f"Task {examples.task.name!r}: {why}") from error
+        raise TaskError(f"Task {examples.task.name!r}: {reason}") from error
 
 
 def layers_read(task: Task, corpus: Corpus) -> frozenset[str]:
     """The annotation layers that the task's rule reads in any sentence."""
-    read: set[str] = set()
+    read_layers: set[str] = set()
 
     class Watched(Sentence):
         def __getattribute__(self, name: str) -> Any:
             # Ignore dataclasses.replace(), which reads every field to copy it.
             if name in LAYERS and sys._getframe(1).f_globals.get("__name__") != "dataclasses":
-                read.add(name)
+                read_layers.add(name)
             return super().__getattribute__(name)
 
     stand_ins = {a: b for a, b in task.stand_ins.items() if a not in corpus.layers}
     watching = replace(task, needs=()).informed(corpus.splits["train"])
     for sentence in task.texts(corpus):
-        content = {each.name: getattr(sentence, each.name) for each in fields(sentence)}
-        content |= {layer: content[other] for layer, other in stand_ins.items()}
+        content = {field.name: getattr(sentence, field.name) for field in fields(sentence)}
+        content |= {layer: content[stand_in] for layer, stand_in in stand_ins.items()}
         if all(content.get(layer) for layer in task.needs):
             watching.examples(Watched(**content))
-    return frozenset(read)
+    return frozenset(read_layers)
 
 
 def _errors(report: TaskReport) -> Iterator[str]:
     task = report.task
-    if undeclared := sorted(report.read - set(task.needs)):
+    if undeclared := sorted(report.read_layers - set(task.needs)):
         layers = ", ".join(undeclared)
         yield (
             f"the rule reads {layers}, which needs= does not list; without it the rule would fail "
@@ -140,7 +140,7 @@ def _errors(report: TaskReport) -> Iterator[str]:
 
 def _warnings(report: TaskReport) -> Iterator[str]:
     task, examples, leaks = report.task, report.examples, report.leakage
-    if unread := [layer for layer in task.needs if layer not in report.read]:
+    if unread := [layer for layer in task.needs if layer not in report.read_layers]:
         yield (
             f"needs= lists {', '.join(unread)}, which the rule never reads; corpora without it "
             "are excluded for no reason"
@@ -231,17 +231,17 @@ def find_leakage(examples: Examples, corpus: Corpus) -> Leakage:
     for split, part in examples.splits.items():
         sentences = corpus.splits[split]
         inputs[split] = []
-        given: dict[Any, set[Any]] = defaultdict(set)
+        labels_of_input: dict[Any, set[Any]] = defaultdict(set)
         for example, number in zip(part.examples, part.sentence.tolist(), strict=True):
             words = sentences[number].words if example.words is None else example.words
-            shown = (words, example.span, example.span2, example.hide)
-            label, labels = _comparable_label(example), given[number, shown]
+            example_input = (words, example.span, example.span2, example.hide)
+            label, labels = _comparable_label(example), labels_of_input[number, example_input]
             repeated += label in labels
             contradictory += bool(labels) and label not in labels
             labels.add(label)
-            inputs[split].append((shown, label))
+            inputs[split].append((example_input, label))
     train, test = examples.splits["train"].examples, examples.splits["test"].examples
-    known = set(inputs["train"])
+    train_pairs = set(inputs["train"])
     by_type: dict[str, Counter[Any]] = defaultdict(Counter)
     for example in train:
         if example.type:
@@ -249,11 +249,11 @@ def find_leakage(examples: Examples, corpus: Corpus) -> Leakage:
     seen = [e for e in test if e.type in by_type]
     by_type_share = None
     if seen and examples.task.kind != "regression":
-        usual = {name: counts.most_common(1)[0][0] for name, counts in by_type.items()}
-        by_type_share = sum(usual[e.type] == _comparable_label(e) for e in seen) / len(seen)
+        usual_labels = {name: counts.most_common(1)[0][0] for name, counts in by_type.items()}
+        by_type_share = sum(usual_labels[e.type] == _comparable_label(e) for e in seen) / len(seen)
     return Leakage(
         n_test=len(test),
-        in_train=sum(pair in known for pair in inputs["test"]),
+        in_train=sum(pair in train_pairs for pair in inputs["test"]),
         types=len(by_type),
         seen=len(seen) / len(test) if by_type else None,
         by_type=by_type_share,

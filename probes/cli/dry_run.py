@@ -84,30 +84,32 @@ class _ModelPlan:
         """A row per view that is not stored yet, of what `records` has found to remain."""
         if self._reader.words is None:  # given vectors are not encoded
             return
-        places: dict[ReadingKey, str] = {}
+        titles: dict[ReadingKey, str] = {}
         for measurement in self._run.corpus_measurements:
             if measurement in self._remaining:
-                place = self._reader.key_of_corpus(measurement)
-                places.setdefault(place, f"{self._reader.view(place).name} view")
+                key = self._reader.key_of_corpus(measurement)
+                titles.setdefault(key, f"{self._reader.view(key).name} view")
         for name, examples in self._examples.items():
             if name in self._remaining:
-                of = "plain view" if examples.view == "plain" else f"{examples.view} view of {name}"
-                places.setdefault(self._reader.key_of_examples(examples), of)
-        for place, of in places.items():
-            reading = self._reader.store_request(place)
+                title = (
+                    "plain view" if examples.view == "plain" else f"{examples.view} view of {name}"
+                )
+                titles.setdefault(self._reader.key_of_examples(examples), title)
+        for key, title in titles.items():
+            reading = self._reader.store_request(key)
             if n_texts := sum(len(shard.texts) for shard in reading.missing()):
                 n_bytes = reading.bytes_missing()
                 self.bytes += n_bytes
                 size = f"{counted(n_texts, 'text')}, {n_bytes / 1e6:,.1f} MB"
-                yield TableRow.of("encode", of, size)
+                yield TableRow.of("encode", title, size)
 
     def records(self, stage: Stage) -> Iterator[TableRow]:
         """A row per record of a stage that remains to be made."""
         for job in self._run.jobs(stage.measurement, stage.family):
             if job.task and job.task not in self._examples:
                 continue  # not served
-            known = not job.definition.is_evidence or job.of in self._run.results
-            extent = self._run.extent_of(job) if known else self._expected(job)
+            scores_exist = not job.definition.is_evidence or job.of in self._run.results
+            extent = self._run.extent_of(job) if scores_exist else self._expected(job)
             if not extent:
                 self.present += job.path.exists()
                 continue

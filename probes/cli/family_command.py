@@ -6,7 +6,7 @@ import argparse
 import importlib
 from typing import NamedTuple
 
-from probes.boards.shown_together import of_corpora
+from probes.boards.shown_together import corpus_records_of
 from probes.cli.arguments import add_folders, add_format
 from probes.cli.results import records_below
 from probes.common.errors import UserError
@@ -33,7 +33,7 @@ class FamilyCommand(NamedTuple):
             UserError: there are no records of the measurement, or none with such tables.
         """
         where, name = ", ".join(map(str, options.folders)), self.command.measurement
-        records = of_corpora(records_below(options.folders, measurements=[name]))
+        records = corpus_records_of(records_below(options.folders, measurements=[name]))
         if not records:
             raise UserError(
                 f"{where}: no records of {name}; measure it with --measurements {name}"

@@ -39,8 +39,8 @@ class FittedProbe(NamedTuple):
         its projection on the vector is above it. None if a probe is not linear, or there are not
         two classes.
         """
-        (weight, bias), *others = self.folded
-        if others or self.result.task.kind != "classification" or len(weight) > 1:
+        (weight, bias), *further_layers = self.folded
+        if further_layers or self.result.task.kind != "classification" or len(weight) > 1:
             return None
         norm = float(np.linalg.norm(weight)) or 1.0
         return weight[0] / norm, norm, float(-bias[0] / norm)
@@ -52,7 +52,7 @@ class FittedProbe(NamedTuple):
         task, model, corpus = result.task, result.model, result.corpus
         low, high = result.interval(layer) or (None, None)
         _, norm, threshold = self.direction or (None, None, None)
-        known = {
+        facts = {
             "classes": json.dumps(result.examples.classes, ensure_ascii=False),
             "kind": task.kind,
             "threshold": 0 if task.kind == "multi-label" else threshold,
@@ -79,39 +79,39 @@ class FittedProbe(NamedTuple):
             "suite_version": result.suite_version,
             "key": result.key,
         }
-        return {name: "" if value is None else str(value) for name, value in known.items()}
+        return {name: "" if value is None else str(value) for name, value in facts.items()}
 
 
 def find_probe(
-    place: Path, task: str, layer: int, family: str, model: str | None, cache: Path | None
+    folder: Path, task: str, layer: int, family: str, model: str | None, cache: Path | None
 ) -> FittedProbe:
     """Find the probe for `read_probe`, without torch."""
-    found = {place: read_result(place)} if place.is_file() else results_below([place])
+    results = {folder: read_result(folder)} if folder.is_file() else results_below([folder])
     if model is not None:
-        found = _results_named(found, place, "model", model, lambda result: result.model.name)
-    if len(names := dict.fromkeys(result.model.name for result in found.values())) > 1:
-        raise UserError(f"{place}: several models ({', '.join(names)}); name the folder of one.")
-    found = _results_named(found, place, "task", task, lambda result: result.task.name)
-    found = _results_named(found, place, "probe family", family, lambda result: result.probe.family)
+        results = _results_named(results, folder, "model", model, lambda r: r.model.name)
+    if len(names := dict.fromkeys(result.model.name for result in results.values())) > 1:
+        raise UserError(f"{folder}: several models ({', '.join(names)}); name the folder of one.")
+    results = _results_named(results, folder, "task", task, lambda r: r.task.name)
+    results = _results_named(results, folder, "probe family", family, lambda r: r.probe.family)
     if family not in FOLDABLE:
-        raise UserError(f"{place}: {family} is a plug-in; name one of {', '.join(FOLDABLE)}.")
-    if len(found) > 1:
-        paths = ", ".join(map(str, found))
-        raise UserError(f"{place}: several results of {task} · {family}; name one of {paths}.")
-    ((path, result),) = found.items()
+        raise UserError(f"{folder}: {family} is a plug-in; name one of {', '.join(FOLDABLE)}.")
+    if len(results) > 1:
+        paths = ", ".join(map(str, results))
+        raise UserError(f"{folder}: several results of {task} · {family}; name one of {paths}.")
+    ((path, result),) = results.items()
     if layer not in result.layers:
-        known = ", ".join(map(str, result.layers))
-        raise UserError(f"{place}: {task} · {family} has no layer {layer}. Known: {known}.")
+        layers = ", ".join(map(str, result.layers))
+        raise UserError(f"{folder}: {task} · {family} has no layer {layer}. Known: {layers}.")
     caches = caches_of(path.parent) if cache is None else [cache]
-    kept = [read_parameters(each, result.key) or {} for each in caches]
-    parameters = next((x for x in kept if of_layer(layer, "weight") in x), None)
+    parameter_sets = [read_parameters(x, result.key) or {} for x in caches]
+    parameters = next((x for x in parameter_sets if of_layer(layer, "weight") in x), None)
     if parameters is None:
         command = result.provenance.get("command", "python")
         again = f"{command} --overwrite always"
         if command == "python":
             again = "call run_probes as before, with overwrite='always'."
         raise UserError(
-            f"{place}: the parameters of {task} · {family}, layer {layer}, are not in "
+            f"{folder}: the parameters of {task} · {family}, layer {layer}, are not in "
             f"{listed(map(str, caches))}; "
             f"name the run's cache (cache_dir=, --cache-dir), or fit them again: {again}"
         )
@@ -119,13 +119,13 @@ def find_probe(
 
 
 def _results_named(
-    results: Mapping[Path, Result], place: Path, what: str, name: str, of: Callable[[Result], str]
+    results: Mapping[Path, Result], folder: Path, noun: str, name: str, of: Callable[[Result], str]
 ) -> dict[Path, Result]:
     """The results of one model, task or family."""
-    if not (found := {path: x for path, x in results.items() if of(x) == name}):
-        known = dict.fromkeys(map(of, results.values()))
-        raise UserError(f"{place}: no {what} {name!r}. {did_you_mean(name, known)}")
-    return found
+    if not (matches := {path: x for path, x in results.items() if of(x) == name}):
+        known_names = dict.fromkeys(map(of, results.values()))
+        raise UserError(f"{folder}: no {noun} {name!r}. {did_you_mean(name, known_names)}")
+    return matches
 
 
 def read_probe(
@@ -158,6 +158,6 @@ def read_probe(
     from probes.training.layer_probe import LayerProbe
 
     cache = None if cache_dir is None else Path(cache_dir)
-    found = find_probe(Path(folder), task, layer, family, model, cache)
-    classes = np.array(found.result.examples.classes)
-    return LayerProbe.of(family, found.result.task.kind, found.folded, classes)
+    probe = find_probe(Path(folder), task, layer, family, model, cache)
+    classes = np.array(probe.result.examples.classes)
+    return LayerProbe.of(family, probe.result.task.kind, probe.folded, classes)

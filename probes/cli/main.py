@@ -137,13 +137,13 @@ def _include_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _options(given: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _options(flags: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The options of measurements, taken out of the arguments."""
-    found: dict[str, dict[str, Any]] = {}
-    for key in [key for key in given if "." in key]:
+    options: dict[str, dict[str, Any]] = {}
+    for key in [key for key in flags if "." in key]:
         name, _, option = key.partition(".")
-        found.setdefault(name, {})[option] = given.pop(key)
-    return found
+        options.setdefault(name, {})[option] = flags.pop(key)
+    return options
 
 
 def _listed_tasks() -> Iterator[DataRow]:
@@ -203,12 +203,12 @@ LISTS = {
 """What `--list-NAME` prints, and a note below it."""
 
 
-def _print_list(what: str) -> None:
+def _print_list(list_name: str) -> None:
     """Print a list: in the terminal each name with everything short below it, and the summary."""
     from probes.tables.printing import printer
     from probes.tables.table import Cell, Table, TableRow
 
-    listed, note = LISTS[what]
+    listed, note = LISTS[list_name]
     rows = list(listed())
     lines = []
     for row in rows:
@@ -216,7 +216,7 @@ def _print_list(what: str) -> None:
         short = [f"--{row['flag']}"] if row.get("flag") else []
         short += [row[key] for key in ("group", "metric") if key in row]
         lines.append(TableRow.of(Cell(row["name"] + mark, note=", ".join(short)), row["summary"]))
-    table = Table(what, ("name", "what it is"), tuple(lines), left=2, notes=(note,))
+    table = Table(list_name, ("name", "what it is"), tuple(lines), left=2, notes=(note,))
     printer.show([table], rows)
 
 
@@ -227,19 +227,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run_probes_command(arguments: list[str]) -> int:
     progress.quiet = bool({"-q", "--quiet"} & set(arguments))
-    given, models = parse(arguments)
-    progress.verbose = given.pop("verbose", False)
-    progress.quiet = given.pop("quiet", False)
+    flags, models = parse(arguments)
+    progress.verbose = flags.pop("verbose", False)
+    progress.quiet = flags.pop("quiet", False)
     from probes.run.settings import validate
     from probes.tables.printing import printer
 
-    asked = [name for name in LISTS if given.pop(f"list_{name}", False)]
-    with printer.printing(given.pop("format"), wide=given.pop("wide")):
-        for name in asked:
+    asked_lists = [name for name in LISTS if flags.pop(f"list_{name}", False)]
+    with printer.printing(flags.pop("format"), wide=flags.pop("wide")):
+        for name in asked_lists:
             _print_list(name)
-        if asked:
+        if asked_lists:
             return 0
-        config = validate(given)
+        config = validate(flags)
         if config.offline:
             os.environ["HF_HUB_OFFLINE"] = "1"
         command = f"{RUN} {shlex.join(arguments)}"
@@ -254,10 +254,10 @@ def parse(arguments: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     """
     included, _ = _include_parser().parse_known_args(arguments)
     discover(included.include)
-    given = vars(build_parser().parse_args(arguments))
-    models = given.pop("model", []) + [f"{VECTORS}{path}" for path in given.pop("vectors", [])]
-    given["options"] = _options(given)
-    return given, models
+    flags = vars(build_parser().parse_args(arguments))
+    models = flags.pop("model", []) + [f"{VECTORS}{path}" for path in flags.pop("vectors", [])]
+    flags["options"] = _options(flags)
+    return flags, models
 
 
 def measure(config: RunConfig, models: Sequence[str], command: str) -> Results:
@@ -265,9 +265,9 @@ def measure(config: RunConfig, models: Sequence[str], command: str) -> Results:
     from probes.data.find import find_corpus
     from probes.run.inputs import find_models
 
-    found = find_models(models, config)
+    lazy_models = find_models(models, config)
     source = find_corpus(*config.tested, **config.corpus_request)
 
     from probes.cli.run import run_corpora
 
-    return run_corpora(config, source, found, command)
+    return run_corpora(config, source, lazy_models, command)

@@ -82,18 +82,18 @@ class Vectors:
                 "for a list x of layers."
             )
         self.layers = {
-            _layer_number(layer): _array_of_layer(layer, given) for layer, given in layers.items()
+            _layer_number(layer): _array_of_layer(layer, x) for layer, x in layers.items()
         }
-        found = list(labels)
-        n = len(found)
+        raw_labels = list(labels)
+        n = len(raw_labels)
         for layer, array in self.layers.items():
             if array.shape[0] != n:
                 raise UserError(
                     f"Vectors: {array.shape[0]:,} vectors at layer {layer}, {n:,} labels."
                 )
-        self.kind, self.labels = _kind_and_labels(found)
-        each = (y for x in found for y in (x if isinstance(x, _SETS) else (x,)))
-        self.stripped = sum(isinstance(y, str) and y != bare(y) for y in each)
+        self.kind, self.labels = _kind_and_labels(raw_labels)
+        flat_labels = (y for x in raw_labels for y in (x if isinstance(x, _SETS) else (x,)))
+        self.stripped = sum(isinstance(y, str) and y != bare(y) for y in flat_labels)
         self.grouped = groups is not None
         self.groups = _names_of_examples("groups", range(n) if groups is None else groups, n)
         self.types = [] if types is None else _names_of_examples("types", types, n)
@@ -164,9 +164,9 @@ def probe(
     config = config.model_copy(update={"corpus": (source.name,)})
     from probes.extraction.reading.vector_files import GivenVectors
 
-    given = GivenVectors(printable(vectors.name), vectors.layers, vectors.texts)
-    with progress.shown(quiet=quiet, verbose=verbose):
-        return run_models(config, source, [LazyModel.of(given, config)])
+    model = GivenVectors(printable(vectors.name), vectors.layers, vectors.texts)
+    with progress.verbosity(quiet=quiet, verbose=verbose):
+        return run_models(config, source, [LazyModel.of(model, config)])
 
 
 def _layer_number(layer: object) -> int:
@@ -180,19 +180,19 @@ def _layer_number(layer: object) -> int:
     raise UserError(f"Vectors: layer {layer!r}: give whole numbers from 0, the embeddings.")
 
 
-def _array_of_layer(layer: object, given: Any) -> NDArray[Any] | csr_array:
+def _array_of_layer(layer: object, vectors: Any) -> NDArray[Any] | csr_array:
     """The vectors of a layer; a sparse matrix stays sparse, with sorted indices.
 
     Raises:
         UserError: it is not an array of finite numbers with two axes.
     """
-    if str(getattr(given, "dtype", "")) == "torch.bfloat16":  # unknown to numpy
-        given = given.float()
+    if str(getattr(vectors, "dtype", "")) == "torch.bfloat16":  # unknown to numpy
+        vectors = vectors.float()
     try:
-        array = csr_array(given) if issparse(given) else np.asarray(given)
+        array = csr_array(vectors) if issparse(vectors) else np.asarray(vectors)
     except (TypeError, ValueError, RuntimeError) as error:
-        why = " ".join(str(error).split())[:100]
-        raise UserError(f"Vectors: layer {layer} is not an array of numbers ({why}).") from error
+        reason = " ".join(str(error).split())[:100]
+        raise UserError(f"Vectors: layer {layer} is not an array of numbers ({reason}).") from error
     if array.ndim != 2 or not array.shape[1] or array.dtype.kind not in "fiu":
         raise UserError(
             f"Vectors: layer {layer} is {array.dtype} of shape {array.shape}; give numbers of "
@@ -216,26 +216,26 @@ def _array_of_layer(layer: object, given: Any) -> NDArray[Any] | csr_array:
     return array
 
 
-def _values_of_examples(name: str, given: Iterable[Any], n: int) -> list[Any]:
-    values = list(given)
+def _values_of_examples(argument: str, column: Iterable[Any], n: int) -> list[Any]:
+    values = list(column)
     if len(values) != n:
-        raise UserError(f"Vectors: {len(values):,} {name}, {n:,} labels.")
+        raise UserError(f"Vectors: {len(values):,} {argument}, {n:,} labels.")
     return values
 
 
-def _names_of_examples(what: str, given: Iterable[Any], n: int) -> list[str]:
+def _names_of_examples(argument: str, column: Iterable[Any], n: int) -> list[str]:
     """The group or type of each example; equal numbers are one.
 
     Raises:
         UserError: an example has none.
     """
-    values = _values_of_examples(what, given, n)
-    known = document_of if what == "groups" else plain  # a type may be the word None
-    names = ["" if known(x) in ("", None) else bare(str(x)) for x in values]
+    values = _values_of_examples(argument, column, n)
+    plain_value = document_of if argument == "groups" else plain  # a type may be the word None
+    names = ["" if plain_value(x) in ("", None) else bare(str(x)) for x in values]
     if "" in names:
         i = names.index("")
         raise UserError(
-            f"Vectors: {what}[{i}] is {values[i]!r}; {names.count(''):,} of {n:,} are missing; "
+            f"Vectors: {argument}[{i}] is {values[i]!r}; {names.count(''):,} of {n:,} are missing; "
             "give them, or leave these examples out."
         )
     first: dict[Any, str] = {}
@@ -243,8 +243,8 @@ def _names_of_examples(what: str, given: Iterable[Any], n: int) -> list[str]:
     return [first.setdefault(x if isinstance(x, Number) else name, name) for x, name in pairs]
 
 
-def _split_names(given: Iterable[Any], n: int) -> list[str]:
-    splits = [str(x) for x in _values_of_examples("splits", given, n)]
+def _split_names(column: Iterable[Any], n: int) -> list[str]:
+    splits = [str(x) for x in _values_of_examples("splits", column, n)]
     for i, split in enumerate(splits):
         if split not in SPLITS:
             raise UserError(f"Vectors: splits[{i}] is {split!r}. {did_you_mean(split, SPLITS)}")
@@ -264,8 +264,8 @@ def _random_splits(groups: Sequence[str], seed: int) -> list[str]:
         raise UserError(f"Vectors: {len(names)} groups are too few to draw splits; give splits=.")
     order = np.random.default_rng(seed).permutation(len(names))
     n = max(1, round(len(names) / 10))
-    drawn = ["test"] * n + ["dev"] * n + ["train"] * (len(names) - 2 * n)
-    of_group = {names[i]: split for i, split in zip(order, drawn, strict=True)}
+    drawn_splits = ["test"] * n + ["dev"] * n + ["train"] * (len(names) - 2 * n)
+    of_group = {names[i]: split for i, split in zip(order, drawn_splits, strict=True)}
     return [of_group[group] for group in groups]
 
 
@@ -280,13 +280,13 @@ def _judge_groups(groups: Sequence[str], splits: Sequence[str]) -> None:
         )
 
 
-def _kind_and_labels(given: Sequence[Any]) -> tuple[Kind, list[Any]]:
+def _kind_and_labels(raw_labels: Sequence[Any]) -> tuple[Kind, list[Any]]:
     """The kind of labels, and the labels in the form of tasks.
 
     Raises:
         UserError: a label is missing, or of another kind than the first one.
     """
-    labels = [x.item() if isinstance(x, np.generic) else x for x in given]
+    labels = [x.item() if isinstance(x, np.generic) else x for x in raw_labels]
     sets = [isinstance(x, _SETS) for x in labels]
     if any(sets):
         fit = [x and all(map(_is_class, y)) for x, y in zip(sets, labels, strict=True)]
@@ -314,7 +314,7 @@ def _is_class(label: object) -> bool:
     return plain(label) is not None and bare(str(label)).lower() not in ("", "nan")
 
 
-def _require_all(what: str, fit: Sequence[bool], labels: Sequence[Any]) -> None:
+def _require_all(noun: str, fit: Sequence[bool], labels: Sequence[Any]) -> None:
     if not all(fit):
         i = fit.index(False)
-        raise UserError(f"Vectors: labels[{i}] is {labels[i]!r:.60}, not {what} like the others.")
+        raise UserError(f"Vectors: labels[{i}] is {labels[i]!r:.60}, not {noun} like the others.")

@@ -18,14 +18,14 @@ from probes.boards.floors import with_floor
 from probes.boards.layer_tables import layer_frame, model_tables, score_tables
 from probes.boards.leaderboard_csv import tidy
 from probes.boards.recipes import RecipeResult, read_recipes, recipe_results
-from probes.boards.shown_together import of_corpora
+from probes.boards.shown_together import corpus_records_of
 from probes.cli.arguments import RUN
 from probes.cli.chart_files import figure
 from probes.common.errors import UserError, counted, listed, names_in
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.frames.frame import load
-from probes.frames.joined_results import marked, results_with_evidence
+from probes.frames.joined_results import marked_records, results_with_evidence
 from probes.frames.long_frame import long_frame
 from probes.frames.measurement_tables import measurement_tables
 from probes.measurements.measurement import get_measurement, probe_measurements
@@ -77,12 +77,12 @@ class Results:
         return tuple(self.measured.values())
 
     def __repr__(self) -> str:
-        every = (*self.results, *self.others)
-        models = dict.fromkeys(record.model.name for record in every)
-        corpora = dict.fromkeys(record.corpus.name for record in every)
+        records = (*self.results, *self.others)
+        models = dict.fromkeys(record.model.name for record in records)
+        corpora = dict.fromkeys(record.corpus.name for record in records)
         tasks = dict.fromkeys(result.task.name for result in self)
         parts = [
-            f"{listed(models, 'and')} on {listed(corpora, 'and')}" if every else "no results",
+            f"{listed(models, 'and')} on {listed(corpora, 'and')}" if records else "no results",
             ", ".join(tasks),
             ", ".join(dict.fromkeys(record.measurement for record in self.others)),
             f"{counted(len(self.failed), 'failure')}" if self.failed else "",
@@ -92,8 +92,8 @@ class Results:
     def _repr_html_(self) -> str:
         from probes.pages.page import table_html
 
-        shown = "".join(map(table_html, self._tables()))
-        return f"{shown}<p>{escape(repr(self))}</p>"
+        html = "".join(map(table_html, self._tables()))
+        return f"{html}<p>{escape(repr(self))}</p>"
 
     def table(
         self, probe: str = "linear", model: str | None = None, corpus: str | None = None
@@ -158,17 +158,17 @@ class Results:
         from probes.tables import figures
         from probes.tables.charts import INCH, Style
 
-        if why := figures.no_room():
-            raise UserError(f"plot(): nothing is drawn, since {why}; lift the limit.")
+        if reason := figures.no_room():
+            raise UserError(f"plot(): nothing is drawn, since {reason}; lift the limit.")
         style = Style(width * INCH, titled=title)
-        asked = {"corpus": corpus, "task": task, "model": model}
-        names = {x: names_in(y) if isinstance(y, str) else y or () for x, y in asked.items()}
-        for what, given in asked.items():
-            if given not in (None, "") and not names[what]:
-                raise UserError(f"{what}={given!r}: {NO_NAMES}.")
-        every = only({**self.found, **self.measured}, corpus=names["corpus"], task=names["task"])
-        about = kind, only(every, model=names["model"]), "plot()", style, probe, measurement
-        chart = figure(*about, by_task=bool(task), among=every.values())
+        filters = {"corpus": corpus, "task": task, "model": model}
+        names = {x: names_in(y) if isinstance(y, str) else y or () for x, y in filters.items()}
+        for noun, text in filters.items():
+            if text not in (None, "") and not names[noun]:
+                raise UserError(f"{noun}={text!r}: {NO_NAMES}.")
+        records = only({**self.found, **self.measured}, corpus=names["corpus"], task=names["task"])
+        about = kind, only(records, model=names["model"]), "plot()", style, probe, measurement
+        chart = figure(*about, by_task=bool(task), among=records.values())
         return Figure(figures.svg(chart, style))
 
     def report(self, path: str | os.PathLike[str], title: str = "results") -> Path:
@@ -209,12 +209,12 @@ class Results:
         models = dict.fromkeys(result.model.name for result in self)
         if model is None and len(pretrained) == 1:
             (model,) = pretrained
-        chosen = (
+        chosen_names = (
             _one("probe", probe, families),
             _one("model", model, models),
             _one("corpus", corpus, dict.fromkeys(r.corpus.name for r in self)),
         )
-        return [r for r in self if (r.probe.family, r.model.name, r.corpus.name) == chosen]
+        return [r for r in self if (r.probe.family, r.model.name, r.corpus.name) == chosen_names]
 
     def _tables(self) -> Iterator[Table]:
         """Scores of each model that is no twin of another, and what else was measured."""
@@ -227,26 +227,26 @@ class Results:
 def merged(parts: Sequence[Results]) -> Results:
     """The results of several runs as one."""
     fields = "found", "skipped", "failed", "measured"
-    every = {name: [getattr(part, name) for part in parts] for name in fields}
-    return Results(**{name: dict(ChainMap(*reversed(of))) for name, of in every.items()})
+    values = {name: [getattr(part, name) for part in parts] for name in fields}
+    return Results(**{name: dict(ChainMap(*reversed(of))) for name, of in values.items()})
 
 
-def _one(what: str, given: str | None, known: Iterable[str]) -> str:
+def _one(noun: str, name: str | None, candidates: Iterable[str]) -> str:
     """The one that is given, or the only one.
 
     Raises:
         UserError: there are several, or none of this name.
     """
-    names = list(known)
-    if given is None and len(names) == 1:
+    names = list(candidates)
+    if name is None and len(names) == 1:
         return names[0]
-    if given is None and names:
-        raise UserError(f"There are results of several; give {what}=, one of {', '.join(names)}.")
-    if given not in names:
+    if name is None and names:
+        raise UserError(f"There are results of several; give {noun}=, one of {', '.join(names)}.")
+    if name not in names:
         raise UserError(
-            f"{what}={given!r}: no results. {did_you_mean(given or '', names) if names else ''}"
+            f"{noun}={name!r}: no results. {did_you_mean(name or '', names) if names else ''}"
         )
-    return given
+    return name
 
 
 @dataclass(frozen=True)
@@ -273,11 +273,11 @@ class Figure:
         """
         from probes.tables.figures import write
 
-        place = Path(path)
-        if place.suffix.lower() not in FORMATS:
-            raise UserError(f"{place}: the name must end in one of {', '.join(FORMATS)}.")
-        write(place, self.svg)
-        return place
+        target = Path(path)
+        if target.suffix.lower() not in FORMATS:
+            raise UserError(f"{target}: the name must end in one of {', '.join(FORMATS)}.")
+        write(target, self.svg)
+        return target
 
 
 def load_results(*places: str | os.PathLike[str], older: bool = False) -> Results:
@@ -292,23 +292,25 @@ def load_results(*places: str | os.PathLike[str], older: bool = False) -> Result
         UserError: a folder does not exist, or there are no records in any of them.
     """
     folders: list[Path] = []
-    for place in [os.fspath(each) for each in places]:
-        found = [Path(place)] if Path(place).exists() else [*map(Path, sorted(glob(place)))]
-        if not found:
-            raise UserError(f"{place}: there is no such folder; name a folder of results.")
-        folders += [path for path in found if path.is_dir()]
+    for pattern in [os.fspath(x) for x in places]:
+        matches = [Path(pattern)] if Path(pattern).exists() else [*map(Path, sorted(glob(pattern)))]
+        if not matches:
+            raise UserError(f"{pattern}: there is no such folder; name a folder of results.")
+        folders += [path for path in matches if path.is_dir()]
     records = records_below(folders, older=older)
-    return Results(results_in_order(results_with_evidence(records)), measured=of_corpora(records))
+    return Results(
+        results_in_order(results_with_evidence(records)), measured=corpus_records_of(records)
+    )
 
 
 def results_in_order(results: Mapping[Path, Result]) -> dict[Path, Result]:
     """Random twins last, and tasks as runs have them."""
 
-    def place(entry: tuple[Path, Result]) -> tuple[object, ...]:
-        result = entry[1]
+    def sort_key(path_and_result: tuple[Path, Result]) -> tuple[object, ...]:
+        result = path_and_result[1]
         return result.model.random_seed is not None, table_order(result.task.name), result.older
 
-    return dict(sorted(results.items(), key=place))
+    return dict(sorted(results.items(), key=sort_key))
 
 
 def results_below(folders: Iterable[Path], *, older: bool = False) -> dict[Path, Result]:
@@ -320,21 +322,21 @@ def results_below(folders: Iterable[Path], *, older: bool = False) -> dict[Path,
         UserError: a folder does not exist, or there are no results in any of them.
     """
     folders = tuple(folders)
-    names = [SCORES, *(each.name for each in probe_measurements())]
-    found = results_with_evidence(records_below(folders, older=older, measurements=names))
-    if not found:
+    names = [SCORES, *(x.name for x in probe_measurements())]
+    results = results_with_evidence(records_below(folders, older=older, measurements=names))
+    if not results:
         raise no_results(folders)
-    return found
+    return results
 
 
-def find_recipes(found: Mapping[Path, Result], options: argparse.Namespace) -> list[RecipeResult]:
+def find_recipes(results: Mapping[Path, Result], options: argparse.Namespace) -> list[RecipeResult]:
     """The results of the recipes that `--recipes` names.
 
     Raises:
         UserError: see `recipe_results`, or the file cannot be read.
     """
     globs = read_recipes(options.recipes) if options.recipes != Path() else None
-    return recipe_results(found, globs)
+    return recipe_results(results, globs)
 
 
 def records_below(
@@ -364,7 +366,7 @@ def records_below(
     if frame.headers.empty and measurements is None:
         raise no_results(folders, flag)
     if older:
-        return marked(frame)
+        return marked_records(frame)
     left_out = frame.headers[frame.headers["older"]]
     if len(left_out):
         of = sorted({*left_out["task"].fillna(left_out["measurement"])})
@@ -385,7 +387,7 @@ def no_results(folders: Iterable[Path], flag: str = "") -> UserError:
     )
 
 
-def only(found: Mapping[Path, R], **asked: Sequence[str]) -> dict[Path, R]:
+def only(records: Mapping[Path, R], **filters: Sequence[str]) -> dict[Path, R]:
     """The records of these models, corpora, tasks or probes; without names, of all.
 
     A record that is of no task passes.
@@ -393,22 +395,24 @@ def only(found: Mapping[Path, R], **asked: Sequence[str]) -> dict[Path, R]:
     Raises:
         UserError: no record has one of the names.
     """
-    left = dict(found)
-    for what, names in asked.items():
-        of = {path: getattr(record, what) for path, record in left.items()}
-        called = {x: y.family if what == "probe" else y.name for x, y in of.items() if y}
-        require_results(f"--{what}", names, {*called.values()})
+    matches = dict(records)
+    for attribute, names in filters.items():
+        of = {path: getattr(record, attribute) for path, record in matches.items()}
+        called = {x: y.family if attribute == "probe" else y.name for x, y in of.items() if y}
+        require_results(f"--{attribute}", names, {*called.values()})
         if names:
-            left = {path: x for path, x in left.items() if called.get(path, names[0]) in names}
-    return left
+            matches = {
+                path: x for path, x in matches.items() if called.get(path, names[0]) in names
+            }
+    return matches
 
 
-def require_results(flag: str, names: Iterable[str], known: Collection[str]) -> None:
+def require_results(flag: str, names: Iterable[str], known_names: Collection[str]) -> None:
     """Check the names that a filter keeps.
 
     Raises:
         UserError: no result has one of them.
     """
     for name in names:
-        if name not in known:
-            raise UserError(f"{flag} {name}: no results. {did_you_mean(name, sorted(known))}")
+        if name not in known_names:
+            raise UserError(f"{flag} {name}: no results. {did_you_mean(name, sorted(known_names))}")

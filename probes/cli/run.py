@@ -58,14 +58,14 @@ def run_models(
         print_plan(_runs(config, source, models, command))
         return Results()
     require_writable(config.output)
-    recorded = progress.recorded(
+    run_log = progress.log_to(
         config.output / RUNS,
         version=__version__,
         command=command,
         models=[model.source.name for model in models],
         config=config.model_dump(mode="json"),
     )
-    with recorded as log, infrequent_garbage_collection():
+    with run_log as log, infrequent_garbage_collection():
         progress.detail(f"log     {log}")
         return _measure(_runs(config, source, models, command))
 
@@ -83,31 +83,31 @@ def run_corpora(
     """
     if not config.transfer:
         return run_models(config, source, models, command)
-    asked, names = config.corpus_request, config.corpus
-    sources = [source, *(find_corpus(name, **asked) for name in names[1:])]
-    if twice := [name for name, n in Counter(each.name for each in sources).items() if n > 1]:
+    request, names = config.corpus_request, config.corpus
+    sources = [source, *(find_corpus(name, **request) for name in names[1:])]
+    if twice := [name for name, n in Counter(x.name for x in sources).items() if n > 1]:
         raise UserError(f"--corpus {' '.join(names)}: several are called {twice[0]}; rename them.")
     if not config.dry_run:
-        alone = [
-            (config.model_copy(update={"corpus": (name,), "transfer": False}), each)
-            for name, each in zip(names, sources, strict=True)
+        singles = [
+            (config.model_copy(update={"corpus": (name,), "transfer": False}), x)
+            for name, x in zip(names, sources, strict=True)
         ]
-        for corpus in alone:  # what one of them does not serve is refused before any is measured
-            model_runs(*corpus, models)
-        for corpus in alone:
-            run_models(*corpus, models, command)
-    found = []
-    for name, each in zip(names, sources, strict=True):
-        others = [other for other in names if other != name]
-        again = config.model_copy(update={"corpus": (name, *others)})
+        for single in singles:  # what one of them does not serve is refused before any is measured
+            model_runs(*single, models)
+        for single in singles:
+            run_models(*single, models, command)
+    results = []
+    for name, corpus_source in zip(names, sources, strict=True):
+        other_names = [other for other in names if other != name]
+        transfer_config = config.model_copy(update={"corpus": (name, *other_names)})
         if config.overwrite == "never":  # nothing of before, but what has just been measured
-            again = again.model_copy(update={"overwrite": "missing"})
-        found.append(run_models(again, each, models, command))
-    together = merged(found)
+            transfer_config = transfer_config.model_copy(update={"overwrite": "missing"})
+        results.append(run_models(transfer_config, corpus_source, models, command))
+    all_results = merged(results)
     with tolerate_broken_output():
         for module in family_modules("transfer"):
-            printer.show(module.transfer_tables(together), quiet=progress.quiet)
-    return together
+            printer.show(module.transfer_tables(all_results), quiet=progress.quiet)
+    return all_results
 
 
 def _runs(
@@ -120,14 +120,14 @@ def _runs(
 
 
 def _measure(runs: Sequence[ModelRun]) -> Results:
-    omissions, shown = runs[0].omissions, set[str]()
+    omissions, shown_families = runs[0].omissions, set[str]()
 
     def show(stage: Stage) -> None:
         """Print the tables of the probe families whose scores have been made, once."""
-        new = {family for run in runs for _, family in run.results} - shown
+        new = {family for run in runs for _, family in run.results} - shown_families
         if new and printer.immediate:
             _print_scores(runs, new)
-            shown.update(new)
+            shown_families.update(new)
 
     try:
         announce_stored(runs)
@@ -145,11 +145,11 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
             progress.warn(f"the tables are not written ({described(error)}); run again for them")
         raise
     _close(runs)
-    found = {run.paths[r.key]: r for run in runs for r in run.results.values()}
+    results = {run.paths[r.key]: r for run in runs for r in run.results.values()}
     measured = {run.path_of(name): record for run in runs for name, record in run.others.items()}
-    if omissions.unserved and not (found or measured):
+    if omissions.unserved and not (results or measured):
         raise UserError(" ".join(dict.fromkeys(omissions.unserved.values())))
-    return Results(found, omissions.skipped, omissions.failed, measured)
+    return Results(results, omissions.skipped, omissions.failed, measured)
 
 
 def _write_tables(runs: Sequence[ModelRun]) -> None:
@@ -166,10 +166,10 @@ def _print_scores(runs: Sequence[ModelRun], families: Collection[str] = ()) -> N
     """Print the tables of scores: so far of some probe families, or of all."""
     with tolerate_broken_output(), progress.aside():
         for results in write_model_tables(runs, write=False, stored=not families):
-            chosen = [r for r in results if not families or r.probe.family in families]
+            chosen_results = [r for r in results if not families or r.probe.family in families]
             tables = [
                 replace(table, title=table.title + " · scores so far" * bool(families))
-                for table in score_tables(chosen)
+                for table in score_tables(chosen_results)
             ]
             printer.show(tables, quiet=progress.quiet)
 
@@ -198,12 +198,12 @@ def _close(runs: Sequence[ModelRun]) -> None:
             chain(compared, _other_tables(runs), answers),
             quiet=progress.quiet,
         )
-    found = any(run.results or run.others for run in runs)
-    if found:
+    has_records = any(run.results or run.others for run in runs)
+    if has_records:
         omissions.failed |= omissions.unserved
-    for what, why in omissions.failed.items():
-        progress.warn(f"missing {what}: {why}")
-    if found:
+    for subject, reason in omissions.failed.items():
+        progress.warn(f"missing {subject}: {reason}")
+    if has_records:
         progress.say("results " + ", ".join(str(run.folder) for run in runs), "wrote")
         progress.say("next    " + next_step(runs), "next")
 
@@ -221,21 +221,21 @@ def write_model_tables(
         and probes of earlier runs, which are in the files, are printed only with `--all-tasks`.
     """
     tables = []
-    every = [x for run in runs for x in (run.stored_results if stored else run.results).values()]
+    scores = [x for run in runs for x in (run.stored_results if stored else run.results).values()]
     for run in runs:
         results = list(run.results.values())
         if not results:
             continue
         # Locked, so that of two runs that end together the one that read first cannot write last.
         with locked(run.folder / f"layers{SUFFIX}"):
-            both = with_stored(run.stored_results if stored else {}, results)
-            table = [with_floor(x, every) for x in both]
+            stored_and_new = with_stored(run.stored_results if stored else {}, results)
+            table = [with_floor(x, scores) for x in stored_and_new]
             if write:
                 write_tables(run.folder, table)
         if not any(run.model.source.is_twin_of(other.model.source) for other in runs):
-            own = {(x.task.name, x.probe.family) for x in results}
-            shown = [x for x in table if (x.task.name, x.probe.family) in own]
-            tables.append(table if run.config.all_tasks else shown)
+            run_keys = {(x.task.name, x.probe.family) for x in results}
+            run_results = [x for x in table if (x.task.name, x.probe.family) in run_keys]
+            tables.append(table if run.config.all_tasks else run_results)
     return tables
 
 
@@ -250,8 +250,8 @@ def compare_models(runs: Sequence[ModelRun]) -> list[Table]:
                 read_predictions(path)  # which a run's own results must have
             (score,) = layer_scores(result, path, [result.best_layer])
         except UserError as error:
-            what = f"{result.model.name} · {result.task.name} · {result.probe.family}"
-            runs[0].omissions.failed[f"{what} in the comparison"] = str(error)
+            title = f"{result.model.name} · {result.task.name} · {result.probe.family}"
+            runs[0].omissions.failed[f"{title} in the comparison"] = str(error)
             raise
         return score
 
@@ -260,9 +260,9 @@ def compare_models(runs: Sequence[ModelRun]) -> list[Table]:
 
 def answers_compared(runs: Sequence[ModelRun]) -> list[Table]:
     """Tables of families that compare the models of a run with the first of them."""
-    found = {run.path_of(name): record for run in runs for name, record in run.others.items()}
+    records = {run.path_of(name): record for run in runs for name, record in run.others.items()}
     modules = family_modules("comparison")
-    return [table for x in modules for table in x.paired_tables(x.compared(found))]
+    return [table for x in modules for table in x.paired_tables(x.compared(records))]
 
 
 def next_step(runs: Sequence[ModelRun]) -> str:

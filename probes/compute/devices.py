@@ -59,15 +59,15 @@ def pick_device(device: str) -> torch.device:
         torch.zeros(1, device=picked).item()
     except (RuntimeError, AssertionError, ImportError) as error:
         kind, _, number = device.partition(":")
-        if kind == "cuda" and number and (there := torch.cuda.device_count()):
-            known = listed(f"cuda:{i}" for i in range(there))
-            raise UserError(f"--device {device}: there is no such device; use {known}.") from error
+        if kind == "cuda" and number and (n_devices := torch.cuda.device_count()):
+            names = listed(f"cuda:{i}" for i in range(n_devices))
+            raise UserError(f"--device {device}: there is no such device; use {names}.") from error
         if kind in ("cuda", "mps") and not getattr(torch, kind).device_count():
             raise UserError(
                 f"--device {device}: no {kind.upper()} device is available; use --device cpu."
             ) from error
-        first = str(error).strip().split("\n")[0]
-        raise UserError(f"--device {device}: {first}") from error
+        first_line = str(error).strip().split("\n")[0]
+        raise UserError(f"--device {device}: {first_line}") from error
     if picked.type == "mps":
         _distrust_mps()
     return picked
@@ -91,9 +91,9 @@ def require_products(device: str) -> None:
     """
     import torch
 
-    one = torch.linspace(-1, 1, 192 * 96).sin().view(192, 96)
-    found = (one.to(device) @ one.to(device).T).cpu()
-    if not torch.allclose(found, one @ one.T, rtol=1e-4, atol=1e-4):
+    matrix = torch.linspace(-1, 1, 192 * 96).sin().view(192, 96)
+    product = (matrix.to(device) @ matrix.to(device).T).cpu()
+    if not torch.allclose(product, matrix @ matrix.T, rtol=1e-4, atol=1e-4):
         raise UserError(
             f"--device {device}: a product of matrices differs from that of the CPU; use "
             "--device cpu, or another version of torch."

@@ -30,10 +30,10 @@ def default_budget(device: torch.device) -> int:
 def free_memory() -> int:
     """Bytes of main memory that this process can allocate without swapping."""
     sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    sizes += _kilobytes("/proc/meminfo", "MemAvailable")
+    sizes += _bytes_in_line("/proc/meminfo", "MemAvailable")
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit != resource.RLIM_INFINITY:
-        sizes += [limit - used for used in _kilobytes("/proc/self/status", "VmSize")]
+        sizes += [limit - used for used in _bytes_in_line("/proc/self/status", "VmSize")]
     return max(0, min([*sizes, *free_in_groups()]))
 
 
@@ -61,28 +61,28 @@ def free_in_groups(root: Path = Path("/")) -> list[int]:
         return []
     # "4:memory:/a/b" in version 1, "0::/a/b" in version 2.
     paths = {names: path for _, names, path in (line.split(":", 2) for line in groups)}
-    own = {
+    group_paths = {
         "cgroup2": paths.get(""),
         "cgroup": next(
             (path for names, path in paths.items() if "memory" in names.split(",")), None
         ),
     }
-    found: list[int] = []
+    free_bytes: list[int] = []
     for mount in mounts:
         before, _, after = mount.partition(" - ")
         top, point = before.split()[3:5]
         kind, _, options = after.split()[:3]
-        path = own.get(kind)
+        path = group_paths.get(kind)
         if path is None or (kind == "cgroup" and "memory" not in options.split(",")):
             continue
         inner = PurePosixPath(path)
         below = inner.relative_to(top) if inner.is_relative_to(top) else PurePosixPath()
         for group in (below, *below.parents):
-            found += _left(root / point.lstrip("/") / group, *_LIMITS[kind])
-    return found
+            free_bytes += _bytes_left(root / point.lstrip("/") / group, *_LIMITS[kind])
+    return free_bytes
 
 
-def _left(group: Path, limits: Sequence[str], usage: str, droppable: str) -> list[int]:
+def _bytes_left(group: Path, limits: Sequence[str], usage: str, droppable: str) -> list[int]:
     """Bytes left by each limit on one group; empty if it has no limit."""
 
     def numbers(name: str) -> list[list[str]]:
@@ -97,7 +97,7 @@ def _left(group: Path, limits: Sequence[str], usage: str, droppable: str) -> lis
     return [limit - used for limit in allowed]
 
 
-def _kilobytes(path: str, name: str) -> list[int]:
+def _bytes_in_line(path: str, name: str) -> list[int]:
     """Bytes from the line ``name: 123 kB`` of a file; empty if there is no such line."""
     try:
         lines = Path(path).read_text().splitlines()
@@ -107,11 +107,11 @@ def _kilobytes(path: str, name: str) -> list[int]:
 
 
 @contextmanager
-def explain_out_of_memory(what: str, advice: str) -> Iterator[None]:
+def explain_out_of_memory(action: str, advice: str) -> Iterator[None]:
     """Turn an out-of-memory error inside the block into one that says what to do.
 
     Args:
-        what: the operation that needs the memory ("fitting pos with linear probes").
+        action: the operation that needs the memory ("fitting pos with linear probes").
         advice: a remedy for the user, as a sentence after a semicolon.
 
     Raises:
@@ -123,7 +123,7 @@ def explain_out_of_memory(what: str, advice: str) -> Iterator[None]:
         if not out_of_memory(error):
             raise
         raise UserError(
-            f"Out of memory while {what}; {advice} Finished work is kept; run the same command "
+            f"Out of memory while {action}; {advice} Finished work is kept; run the same command "
             "again to continue."
         ) from error
 

@@ -20,10 +20,10 @@ from probes.extraction.reading.views import (
     Text,
     View,
     ViewName,
-    cut_away,
+    is_cut_away,
+    merged_texts,
     plain_text,
     plain_view,
-    shared,
     text_of,
     view_name,
     view_over,
@@ -77,23 +77,23 @@ class Split:
         return np.array([example.span2 for example in self.examples], dtype=np.int64)
 
     @cached_property
-    def shown(self) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    def shown_words(self) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
         """The words of each example's span and second span; empty if the word is hidden."""
-        found = []
+        pairs = []
         for example, text in zip(self.examples, self.texts, strict=True):
             spans = (example.span, example.span2) if example.hide is None else (None, None)
-            one, other = (text.words[slice(*span)] if span else () for span in spans)
-            found.append((one, other))
-        return found
+            first, second = (text.words[slice(*span)] if span else () for span in spans)
+            pairs.append((first, second))
+        return pairs
 
     @cached_property
     def text_numbers(self) -> tuple[list[Text], Ints]:
         """The distinct texts, and the index of each example's text among them (n,)."""
         # Texts are compared by identity: it is faster, and examples of a sentence share one text.
-        place = {id(text): text for text in self.texts}
-        number = {key: i for i, key in enumerate(place)}
+        text_by_id = {id(text): text for text in self.texts}
+        number = {key: i for i, key in enumerate(text_by_id)}
         numbers = np.array([number[id(text)] for text in self.texts], dtype=np.int64)
-        return list(place.values()), numbers
+        return list(text_by_id.values()), numbers
 
     def group(self, name: str) -> NDArray[np.bool_]:
         """True for examples of the breakdown called `name`. Shape (n,)."""
@@ -187,7 +187,7 @@ class Examples:
     @cached_property
     def words_shown(self) -> bool:
         """Whether the probe is shown words in every test example."""
-        return all(one for one, _ in self.splits["test"].shown)
+        return all(first for first, _ in self.splits["test"].shown_words)
 
     @cached_property
     def types_shown(self) -> bool:
@@ -200,8 +200,8 @@ class Examples:
         if self.task.shape == "sentence":
             return not any(example.type for example in test.examples)
         return all(
-            {*example.type.casefold().split()} <= {*" ".join((*one, *other)).casefold().split()}
-            for example, (one, other) in zip(test.examples, test.shown, strict=True)
+            {*example.type.casefold().split()} <= {*" ".join((*first, *second)).casefold().split()}
+            for example, (first, second) in zip(test.examples, test.shown_words, strict=True)
         )
 
     @cached_property
@@ -239,7 +239,7 @@ class Examples:
         start = vectors.starts[[view.index[text] for text in texts]][number]
         if self.view in ("masked", "cut"):
             return [np.stack([start, start + 1], axis=1)]
-        start -= np.array([text.keep[0] for text in texts], dtype=np.int64)[number]
+        start -= np.array([text.kept_span[0] for text in texts], dtype=np.int64)[number]
         spans = [part.spans]
         if self.n_spans == 2:
             spans.append(part.second_spans)
@@ -265,33 +265,33 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
     ambiguous = _ambiguous_types(informed, corpus) if task.ambiguous else None
     remedy = "leave it out with --tasks" + (", or raise --limit." if corpus.limited else ".")
     for name in SPLITS:
-        found: list[Example] = []
+        examples: list[Example] = []
         texts: list[Text] = []
         numbers: list[int] = []
         excluded: Counter[str] = Counter()
         for number, sentence in enumerate(task.texts(corpus.splits[name])):
-            whole = plain_text(sentence)
+            sentence_text = plain_text(sentence)
             for item in informed.examples(sentence):
                 if isinstance(item, Excluded):
                     excluded[item.reason] += 1
                 elif ambiguous is not None and item.type not in ambiguous:
                     excluded["type without several labels in train"] += 1
-                elif hiding == "cut" and cut_away(item):
+                elif hiding == "cut" and is_cut_away(item):
                     excluded["cue or all text cut away with the hidden word"] += 1
                 else:
-                    found.append(item)
+                    examples.append(item)
                     text = text_of(sentence, item, hiding)
-                    texts.append(whole if text == whole else text)
+                    texts.append(sentence_text if text == sentence_text else text)
                     numbers.append(number)
-        if not found:
-            why = ", ".join(f"{reason} {n:,}" for reason, n in sorted(excluded.items()))
+        if not examples:
+            reasons = ", ".join(f"{reason} {n:,}" for reason, n in sorted(excluded.items()))
             raise NotServedError(
                 f"Task {task.name!r} has no examples in the {name} split of {corpus.name!r}"
-                + (f" (left out: {why})" if why else "")
+                + (f" (left out: {reasons})" if reasons else "")
                 + f"; {remedy}"
             )
         splits[name] = Split(
-            tuple(found),
+            tuple(examples),
             tuple(texts),
             np.array(numbers),
             dict(excluded),
@@ -307,7 +307,7 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
     )
     view = view_name(splits["train"].examples[0], hiding)
     if view == "own":
-        together = iter(shared([text for part in splits.values() for text in part.texts]))
+        together = iter(merged_texts([text for part in splits.values() for text in part.texts]))
         splits = {
             name: replace(part, texts=tuple(islice(together, len(part.texts))))
             for name, part in splits.items()
@@ -315,26 +315,28 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
     splits["test"] = _marked_as_seen(splits["test"], splits["train"])
     if task.kind == "regression":
         return Examples(task, view, splits, ())
-    known = {
+    train_sets = {
         label_set(e.label) if task.kind == "multi-label" else (str(e.label),)
         for e in splits["train"].examples
     }
-    if len(known) < 2:
-        (only,) = known
+    if len(train_sets) < 2:
+        (only,) = train_sets
         raise NotServedError(
             f"Task {task.name!r}: every training example of {corpus.name!r} has the label "
             f"{', '.join(only)!r}, so there is nothing to tell apart; {remedy}"
         )
-    classes = tuple(sorted({label for labels in known for label in labels}))
+    classes = tuple(sorted({label for labels in train_sets for label in labels}))
     if task.kind == "classification":
-        if not any((str(e.label),) in known for e in splits["dev"].examples):
+        if not any((str(e.label),) in train_sets for e in splits["dev"].examples):
             raise NotServedError(
                 f"Task {task.name!r}: no dev example of {corpus.name!r} has a label that occurs in "
                 f"train, so no layer can be chosen; {remedy}"
             )
         return Examples(task, view, splits, classes)
-    every = known.union(label_set(e.label) for part in splits.values() for e in part.examples)
-    return Examples(task, view, splits, classes, tuple(sorted(every)))
+    all_sets = train_sets.union(
+        label_set(e.label) for part in splits.values() for e in part.examples
+    )
+    return Examples(task, view, splits, classes, tuple(sorted(all_sets)))
 
 
 def _ambiguous_types(task: Task, corpus: Corpus) -> set[str]:
@@ -344,7 +346,7 @@ def _ambiguous_types(task: Task, corpus: Corpus) -> set[str]:
         for item in task.examples(sentence):
             if isinstance(item, Example):
                 labels[item.type].add(item.label)
-    return {type_ for type_, found in labels.items() if len(found) > 1}
+    return {type_ for type_, labels_of_type in labels.items() if len(labels_of_type) > 1}
 
 
 def _marked_as_seen(test: Split, train: Split) -> Split:
@@ -364,8 +366,8 @@ def label_set(label: Any) -> tuple[str, ...]:
 
 def membership(sets: Sequence[Collection[str]], names: Sequence[str]) -> NDArray[np.bool_]:
     """True where a set holds a name; other labels are ignored. Shape (sets, names)."""
-    place = {name: column for column, name in enumerate(names)}
-    found = np.zeros((len(sets), len(names)), dtype=bool)
+    column_of = {name: column for column, name in enumerate(names)}
+    members = np.zeros((len(sets), len(names)), dtype=bool)
     for row, labels in enumerate(sets):
-        found[row, [place[label] for label in labels if label in place]] = True
-    return found
+        members[row, [column_of[label] for label in labels if label in column_of]] = True
+    return members

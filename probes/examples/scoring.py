@@ -60,7 +60,7 @@ class Scorer:
         by_example = task.metric in ("accuracy", "balanced_accuracy", "mae", "micro_f1")
         self.group_metric = task.metric if by_example else _BY_EXAMPLE[task.kind]
         masks = {name: part.group(name) for name in examples.groups}
-        self.groups = {name: keep for name, keep in masks.items() if keep.any()}
+        self.groups = {name: mask for name, mask in masks.items() if mask.any()}
 
     def scores(self, predicted: Array) -> list[Scores]:
         """All metrics of each cell of `predicted`. Shape (cells, n) or (cells, n, bytes)."""
@@ -73,8 +73,8 @@ class Scorer:
     def group_scores(self, predicted: Array) -> list[Scores]:
         """The group metric in each breakdown, for each cell of `predicted`."""
         rows: list[Scores] = [{} for _ in predicted]
-        for name, keep in self.groups.items():
-            values = metrics.get(self.group_metric)(self.gold.part(keep), predicted[:, keep])
+        for name, mask in self.groups.items():
+            values = metrics.get(self.group_metric)(self.gold.part(mask), predicted[:, mask])
             for row, value in zip(rows, values, strict=True):
                 row[name] = known_number(value)
         return rows
@@ -99,15 +99,17 @@ def control_labels(examples: Examples, split: str, seeds: Sequence[int]) -> Arra
 
     The label of a type depends only on the seed, the type, and the label distribution of train.
     """
-    places = {
+    index_of_type = {
         name: index
         for index, name in enumerate(sorted({e.type for e in examples.splits[split].examples}))
     }
-    of_example = np.array([places[e.type] for e in examples.splits[split].examples])
+    of_example = np.array([index_of_type[e.type] for e in examples.splits[split].examples])
     # A random element of the sorted training labels: labels are as probable as they are frequent.
     train = np.sort(examples.targets("train"))
-    drawn = [[train[int(_uniform(seed, name) * len(train))] for name in places] for seed in seeds]
-    return np.array(drawn, dtype=train.dtype)[:, of_example]
+    labels = [
+        [train[int(_uniform(seed, name) * len(train))] for name in index_of_type] for seed in seeds
+    ]
+    return np.array(labels, dtype=train.dtype)[:, of_example]
 
 
 def _uniform(seed: int, name: str) -> float:
@@ -127,7 +129,7 @@ def baselines(examples: Examples, train_labels: Array, test: Scorer) -> dict[str
 
 
 def baseline_predictions(
-    examples: Examples, train_labels: Array, chosen: Ints | None = None
+    examples: Examples, train_labels: Array, indices: Ints | None = None
 ) -> dict[str, Predictions]:
     """Test predictions (n, …) from the words that a probe is shown, without vectors.
 
@@ -144,23 +146,23 @@ def baseline_predictions(
     most frequent set is often empty and has an F1 of 0.)
 
     Args:
-        chosen: indices of training examples; by default all, once each.
+        indices: indices of training examples; by default all, once each.
     """
-    if chosen is None:
-        chosen = np.arange(len(train_labels))
+    if indices is None:
+        indices = np.arange(len(train_labels))
     keys: Keys = {"majority": lambda part: [""] * len(part.examples)}
     if examples.task.shape == "text":
-        return _majorities(examples, train_labels, keys, chosen) | text_floors(examples, chosen)
+        return _majorities(examples, train_labels, keys, indices) | text_floors(examples, indices)
     if examples.types_shown:
         keys["type majority"] = _types
     elif examples.words_shown:
         keys["word majority"] = _type_names
-    found = _majorities(examples, train_labels, keys, chosen)
+    predictions = _majorities(examples, train_labels, keys, indices)
     if examples.task.baseline:
-        found[examples.task.baseline] = _rule(examples)
+        predictions[examples.task.baseline] = _rule(examples)
     if examples.task.cues_baseline:
-        found[examples.task.cues_baseline] = _fitted_to_cues(examples, train_labels, chosen)
-    return found
+        predictions[examples.task.cues_baseline] = _fitted_to_cues(examples, train_labels, indices)
+    return predictions
 
 
 def references(examples: Examples, train_labels: Array, test: Scorer) -> dict[str, Scores]:
@@ -169,30 +171,30 @@ def references(examples: Examples, train_labels: Array, test: Scorer) -> dict[st
     These are the rule and the classifier of cues that a task gives as upper references, and the
     type majority if it is not among the `baselines`.
     """
-    found: dict[str, Predictions] = {}
-    every = np.arange(len(train_labels))
+    predictions: dict[str, Predictions] = {}
+    indices = np.arange(len(train_labels))
     if examples.task.reference:
-        found[examples.task.reference] = _rule(examples)
+        predictions[examples.task.reference] = _rule(examples)
     if examples.task.cues_reference:
-        found[examples.task.cues_reference] = _fitted_to_cues(examples, train_labels, every)
+        predictions[examples.task.cues_reference] = _fitted_to_cues(examples, train_labels, indices)
     if not examples.types_shown:
-        found |= _majorities(examples, train_labels, {"type majority": _types}, every)
-    return rule_scores(found, test)
+        predictions |= _majorities(examples, train_labels, {"type majority": _types}, indices)
+    return rule_scores(predictions, test)
 
 
 def rule_scores(rules: Mapping[str, Predictions], test: Scorer) -> dict[str, Scores]:
     """Scores of rules; None for a rule without a prediction for some example."""
-    found = {}
-    for name, said in rules.items():
-        (scores,) = test.scores(said[None])
+    scores_by_rule = {}
+    for name, predicted in rules.items():
+        (scores,) = test.scores(predicted[None])
         # Rank correlations would rank NaN like a number.
-        found[name] = dict.fromkeys(scores) if is_silent(said) else scores
-    return found
+        scores_by_rule[name] = dict.fromkeys(scores) if is_silent(predicted) else scores
+    return scores_by_rule
 
 
-def is_silent(said: Predictions) -> bool:
+def is_silent(predicted: Predictions) -> bool:
     """Whether a rule lacks a prediction for some example."""
-    return said.dtype.kind == "f" and bool(np.isnan(said).any())
+    return predicted.dtype.kind == "f" and bool(np.isnan(predicted).any())
 
 
 def _rule(examples: Examples) -> Predictions:
@@ -200,7 +202,7 @@ def _rule(examples: Examples) -> Predictions:
     return examples.predictions([e.reference for e in examples.splits["test"].examples])
 
 
-def _fitted_to_cues(examples: Examples, train_labels: Array, chosen: Ints) -> Predictions:
+def _fitted_to_cues(examples: Examples, train_labels: Array, indices: Ints) -> Predictions:
     """Predictions of a logistic regression on the cues of the chosen training examples."""
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.linear_model import LogisticRegression
@@ -210,12 +212,12 @@ def _fitted_to_cues(examples: Examples, train_labels: Array, chosen: Ints) -> Pr
         for split in ("train", "test")
     }
     counter = CountVectorizer(analyzer=tuple, binary=True)
-    train, labels = counter.fit_transform(cues["train"])[chosen], train_labels[chosen]
+    train, labels = counter.fit_transform(cues["train"])[indices], train_labels[indices]
     if len(np.unique(labels)) == 1:
         return np.full(len(cues["test"]), labels[0])
     fitted = LogisticRegression(max_iter=1000).fit(train, labels)
-    found: Predictions = fitted.predict(counter.transform(cues["test"]))
-    return found
+    predicted: Predictions = fitted.predict(counter.transform(cues["test"]))
+    return predicted
 
 
 def _types(part: Split) -> list[str]:
@@ -223,24 +225,24 @@ def _types(part: Split) -> list[str]:
 
 
 def _type_names(part: Split) -> list[str]:
-    return [" ".join(first + second[:1]) for first, second in part.shown]
+    return [" ".join(first + second[:1]) for first, second in part.shown_words]
 
 
 def _majorities(
-    examples: Examples, train_labels: Array, keys: Keys, chosen: Ints
+    examples: Examples, train_labels: Array, keys: Keys, indices: Ints
 ) -> dict[str, Predictions]:
     """Predict the most frequent label of each example's key, for each kind of key."""
-    found, train_labels = {}, train_labels[chosen]
+    predictions, train_labels = {}, train_labels[indices]
     for rule, keys_of in keys.items():
-        every = keys_of(examples.splits["train"])
-        names = [every[place] for place in chosen]
-        code = {name: place for place, name in enumerate(dict.fromkeys(names))}
-        overall = _typical(examples, train_labels, np.zeros(len(names), dtype=np.int64))
-        by_key = _typical(examples, train_labels, np.array([code[name] for name in names]))
-        said = dict(zip(code, by_key, strict=True))
-        asked = keys_of(examples.splits["test"])
-        found[rule] = np.array([said.get(name, *overall) for name in asked])
-    return found
+        train_keys = keys_of(examples.splits["train"])
+        chosen_keys = [train_keys[index] for index in indices]
+        code = {key: index for index, key in enumerate(dict.fromkeys(chosen_keys))}
+        overall = _typical(examples, train_labels, np.zeros(len(chosen_keys), dtype=np.int64))
+        by_key = _typical(examples, train_labels, np.array([code[key] for key in chosen_keys]))
+        label_of_key = dict(zip(code, by_key, strict=True))
+        test_keys = keys_of(examples.splits["test"])
+        predictions[rule] = np.array([label_of_key.get(key, *overall) for key in test_keys])
+    return predictions
 
 
 def _typical(examples: Examples, labels: Array, group: Array) -> Array:
@@ -343,23 +345,29 @@ def by_label(gold: Gold, predicted: Predictions, *, chunks: bool) -> dict[str, L
     if not gold.classes:
         return {}
     if chunks:
-        wanted, found = gold.chunks, gold.chunks_in(predicted)
-        n, given, right = (
-            Counter(kind for _, _, kind in spans) for spans in (wanted, found, wanted & found)
+        gold_chunks, predicted_chunks = gold.chunks, gold.chunks_in(predicted)
+        n, n_predicted, n_right = (
+            Counter(kind for _, _, kind in spans)
+            for spans in (gold_chunks, predicted_chunks, gold_chunks & predicted_chunks)
         )
-        return {name: _label_score(n[name], given[name], right[name]) for name in sorted(n | given)}
+        return {
+            name: _label_score(n[name], n_predicted[name], n_right[name])
+            for name in sorted(n | n_predicted)
+        }
     names = (*gold.classes, *sorted(set(gold.unseen)))
     counts = class_parts(gold, predicted).sum(0).reshape(3, -1).astype(np.int64)
-    named = zip(names, *counts.tolist(), strict=True)
+    counts_by_name = zip(names, *counts.tolist(), strict=True)
     return {
-        name: _label_score(n, given, right) for name, n, given, right in sorted(named) if n + given
+        name: _label_score(n, n_predicted, n_right)
+        for name, n, n_predicted, n_right in sorted(counts_by_name)
+        if n + n_predicted
     }
 
 
-def _label_score(n: int, given: int, right: int) -> LabelScore:
+def _label_score(n: int, n_predicted: int, n_right: int) -> LabelScore:
     return LabelScore(
         n=n,
-        precision=right / given if given else None,
-        recall=right / n if n else None,
-        f1=2 * right / (n + given),
+        precision=n_right / n_predicted if n_predicted else None,
+        recall=n_right / n if n else None,
+        f1=2 * n_right / (n + n_predicted),
     )

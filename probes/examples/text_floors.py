@@ -27,7 +27,7 @@ GRID = (0.1, 1.0, 10.0, 100.0)
 FLOORS = ("word n-grams", "character n-grams", "length")
 
 
-class _Given(NamedTuple):
+class _FloorInputs(NamedTuple):
     """The texts and labels of a task, equal at all positions, so that each floor is fitted once."""
 
     texts: tuple[tuple[str, ...], ...]
@@ -38,7 +38,7 @@ class _Given(NamedTuple):
     metric: str
 
 
-def text_floors(examples: Examples, chosen: Ints) -> dict[str, Predictions]:
+def text_floors(examples: Examples, indices: Ints) -> dict[str, Predictions]:
     """Test predictions (n,) of classifiers of texts that were fitted to some training texts.
 
     - "word n-grams": TF-IDF of words and punctuation marks and of pairs of these, in lower case.
@@ -50,10 +50,10 @@ def text_floors(examples: Examples, chosen: Ints) -> dict[str, Predictions]:
     metric, after a fit to the whole training split, which also gives the n-grams and their IDF.
 
     Args:
-        chosen: indices of training examples.
+        indices: indices of training examples.
     """
     splits = ("train", "dev", "test")
-    given = _Given(
+    inputs = _FloorInputs(
         tuple(tuple(map(_text_as_written, examples.splits[x].texts)) for x in splits),
         tuple(examples.targets("train").tolist()),
         tuple(examples.targets("dev").tolist()),
@@ -61,7 +61,7 @@ def text_floors(examples: Examples, chosen: Ints) -> dict[str, Predictions]:
         examples.classes,
         examples.task.metric,
     )
-    return {kind: _floor_predictions(given, kind, tuple(chosen.tolist())) for kind in FLOORS}
+    return {kind: _floor_predictions(inputs, kind, tuple(indices.tolist())) for kind in FLOORS}
 
 
 def _text_as_written(text: Text) -> str:
@@ -70,21 +70,21 @@ def _text_as_written(text: Text) -> str:
 
 
 @lru_cache(maxsize=64)
-def _floor_predictions(given: _Given, kind: str, chosen: tuple[int, ...]) -> Predictions:
-    train, _, test = _floor_features(given, kind)
-    model = _fitted(given, train, np.array(chosen), _strength(given, kind))
-    found: Predictions = model.predict(test)
-    return found
+def _floor_predictions(inputs: _FloorInputs, kind: str, indices: tuple[int, ...]) -> Predictions:
+    train, _, test = _floor_features(inputs, kind)
+    model = _fitted(inputs, train, np.array(indices), _strength(inputs, kind))
+    predicted: Predictions = model.predict(test)
+    return predicted
 
 
 @lru_cache(maxsize=len(FLOORS))
-def _floor_features(given: _Given, kind: str) -> list[Any]:
+def _floor_features(inputs: _FloorInputs, kind: str) -> list[Any]:
     """The features of train, dev and test. Each (n, features)."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.preprocessing import StandardScaler
 
     if kind == "length":
-        lengths = [np.log1p([[len(text)] for text in part]) for part in given.texts]
+        lengths = [np.log1p([[len(text)] for text in part]) for part in inputs.texts]
         scaler = StandardScaler().fit(lengths[0])
         return [scaler.transform(part) for part in lengths]
     if kind == "word n-grams":
@@ -93,37 +93,37 @@ def _floor_features(given: _Given, kind: str) -> list[Any]:
     else:
         form = {"ngram_range": (2, 5), "analyzer": "char_wb"}
     vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=N_FEATURES, **form)
-    return [vectorizer.fit_transform(given.texts[0]), *map(vectorizer.transform, given.texts[1:])]
+    return [vectorizer.fit_transform(inputs.texts[0]), *map(vectorizer.transform, inputs.texts[1:])]
 
 
 @lru_cache(maxsize=64)
-def _strength(given: _Given, kind: str) -> float:
+def _strength(inputs: _FloorInputs, kind: str) -> float:
     """The best of the `GRID` on dev."""
-    train, dev, _ = _floor_features(given, kind)
-    n = len(given.dev)
+    train, dev, _ = _floor_features(inputs, kind)
+    n = len(inputs.dev)
     gold = Gold(
-        labels=np.array(given.dev),
+        labels=np.array(inputs.dev),
         sentence=np.arange(n),
-        classes=given.classes,
+        classes=inputs.classes,
         punctuation=np.zeros(n, dtype=bool),
-        unseen=given.unseen_in_dev,
+        unseen=inputs.unseen_in_dev,
     )
-    every = np.arange(len(given.train))
-    said = np.array([_fitted(given, train, every, c).predict(dev) for c in GRID])
-    scores = metrics.get(given.metric)(gold, said)
+    indices = np.arange(len(inputs.train))
+    predicted = np.array([_fitted(inputs, train, indices, c).predict(dev) for c in GRID])
+    scores = metrics.get(inputs.metric)(gold, predicted)
     return GRID[int(np.nan_to_num(scores, nan=-np.inf).argmax())]
 
 
-def _fitted(given: _Given, features: Any, chosen: Ints, strength: float) -> Any:
+def _fitted(inputs: _FloorInputs, features: Any, indices: Ints, strength: float) -> Any:
     """A regression of the labels of the chosen training texts on their features."""
     from sklearn.dummy import DummyClassifier
     from sklearn.linear_model import LogisticRegression, Ridge
 
-    labels = np.array(given.train)[chosen]
-    if not given.classes:
-        return Ridge(alpha=1 / strength).fit(features[chosen], labels)
+    labels = np.array(inputs.train)[indices]
+    if not inputs.classes:
+        return Ridge(alpha=1 / strength).fit(features[indices], labels)
     if len(np.unique(labels)) == 1:
-        return DummyClassifier().fit(features[chosen], labels)
-    weights = "balanced" if given.metric == "balanced_accuracy" else None
+        return DummyClassifier().fit(features[indices], labels)
+    weights = "balanced" if inputs.metric == "balanced_accuracy" else None
     model = LogisticRegression(C=strength, max_iter=1000, class_weight=weights)
-    return model.fit(features[chosen], labels)
+    return model.fit(features[indices], labels)

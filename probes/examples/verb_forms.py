@@ -46,8 +46,8 @@ class VerbAnswers(NamedTuple):
     @property
     def right(self) -> Floats:
         """1 for a right answer, 0 for a wrong one, ½ for a tie. Shape (n,)."""
-        found: Floats = (1 + np.sign(self.log_odds)) / 2
-        return found
+        points: Floats = (1 + np.sign(self.log_odds)) / 2
+        return points
 
     @property
     def comparable(self) -> NDArray[np.bool_]:
@@ -56,16 +56,16 @@ class VerbAnswers(NamedTuple):
         Length alone makes a form less likely. For a causal model, *watches* is never likelier than
         *watch*, its first token.
         """
-        alike: NDArray[np.bool_] = self.n_tokens[:, 0] == self.n_tokens[:, 1]
-        return alike & self.n_tokens.all(axis=1)
+        same_length: NDArray[np.bool_] = self.n_tokens[:, 0] == self.n_tokens[:, 1]
+        return same_length & self.n_tokens.all(axis=1)
 
 
-def answered(found: ScoredStretches, questions: Sequence[Question]) -> VerbAnswers:
+def answers_of(scores: ScoredStretches, questions: Sequence[Question]) -> VerbAnswers:
     """The answers to questions, from the scores of a view with all their texts."""
-    places = [[found.place(text) for text in each] for each in questions]
-    at = np.array(places, dtype=np.int64).reshape(-1, 2)
-    right, wrong = found.within_word[at].T
-    return VerbAnswers(right - wrong, found.pieces[at])
+    rows = [[scores.score_index(text) for text in question] for question in questions]
+    at = np.array(rows, dtype=np.int64).reshape(-1, 2)
+    right, wrong = scores.within_word[at].T
+    return VerbAnswers(right - wrong, scores.pieces[at])
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Forms:
     @classmethod
     def of(cls, sentences: Sequence[Sentence]) -> Forms:
         """Collect the forms of verbs and auxiliaries."""
-        found: dict[tuple[Any, ...], dict[str, Counter[str]]] = defaultdict(
+        by_number: dict[tuple[Any, ...], dict[str, Counter[str]]] = defaultdict(
             lambda: {number: Counter() for number in NUMBERS}
         )
         for sentence in sentences:
@@ -90,24 +90,24 @@ class Forms:
                 number = sentence.feats[word].get("Number") if tag in ("VERB", "AUX") else None
                 if number in NUMBERS and sentence.lemmas:
                     key = _paradigm(sentence, word)
-                    found[key][number][sentence.words[word].lower()] += 1
-        return cls(found)
+                    by_number[key][number][sentence.words[word].lower()] += 1
+        return cls(by_number)
 
-    def other(self, sentence: Sentence, word: int) -> str:
+    def other_form(self, sentence: Sentence, word: int) -> str:
         """A verb's commonest form in the other number; empty if unknown or the same."""
         number = sentence.feats[word]["Number"]
         (contrary,) = set(NUMBERS) - {number}
         forms = self.by_number.get(_paradigm(sentence, word), {}).get(contrary)
         if not forms:
             return ""
-        form = min(forms, key=lambda each: (-forms[each], each))
-        own = sentence.words[word]
-        if form == own.lower():
+        form = min(forms, key=lambda x: (-forms[x], x))
+        verb = sentence.words[word]
+        if form == verb.lower():
             return ""
         return (
             form.upper()
-            if own.isupper() and len(own) > 1
-            else (form.capitalize() if own[0].isupper() else form)
+            if verb.isupper() and len(verb) > 1
+            else (form.capitalize() if verb[0].isupper() else form)
         )
 
     def question(self, sentence: Sentence, example: Example) -> Question | str:
@@ -118,7 +118,7 @@ class Forms:
         assert verb is not None
         if not sentence.lemmas:
             return "without lemmas"
-        if not (other := self.other(sentence, verb)):
+        if not (other_form := self.other_form(sentence, verb)):
             return "without a form of the other number in train"
         stretches = sentence.written or spaced(sentence.words)
         form = sentence.words[verb]
@@ -126,10 +126,10 @@ class Forms:
         if before.strip() or not stretches[verb]:
             return "written together with another word"
         changed = [*stretches]
-        changed[verb] = before + other
-        keep = verb, verb + 1
+        changed[verb] = before + other_form
+        span = verb, verb + 1
         return Question(
-            Text(tuple(stretches), keep, written=True), Text(tuple(changed), keep, written=True)
+            Text(tuple(stretches), span, written=True), Text(tuple(changed), span, written=True)
         )
 
 
@@ -140,6 +140,6 @@ def spaced(words: Sequence[str]) -> tuple[str, ...]:
 
 def _paradigm(sentence: Sentence, word: int) -> tuple[Any, ...]:
     feats = sentence.feats[word]
-    others = tuple(sorted((name, x) for name, x in feats.items() if name != "Number"))
+    other_feats = tuple(sorted((name, x) for name, x in feats.items() if name != "Number"))
     contracted = sentence.words[word].startswith(("'", "\u2019"))
-    return sentence.lemmas[word], sentence.upos[word], others, contracted
+    return sentence.lemmas[word], sentence.upos[word], other_feats, contracted

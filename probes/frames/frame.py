@@ -109,8 +109,8 @@ class RecordFrame:
     @property
     def trimmed(self) -> RecordFrame:
         """A copy with the rows of these records alone."""
-        own = self.rows["path"].isin(self.headers["path"])
-        return replace(self, get_rows=partial(_given, self.rows[own]))
+        is_own = self.rows["path"].isin(self.headers["path"])
+        return replace(self, get_rows=partial(_constant_rows, self.rows[is_own]))
 
     @property
     def paths(self) -> list[Path]:
@@ -119,13 +119,13 @@ class RecordFrame:
         names = self.headers.get("file", self.headers["path"])
         return [Path(unquote(x, errors="surrogateescape")) for x in names]
 
-    def only(self, chosen: Any) -> RecordFrame:
+    def only(self, selection: Any) -> RecordFrame:
         """The chosen records."""
-        return replace(self, headers=self.headers[chosen].reset_index(drop=True))
+        return replace(self, headers=self.headers[selection].reset_index(drop=True))
 
-    def long(self, chosen: Any, columns: Iterable[str]) -> pd.DataFrame:
+    def long(self, selection: Any, columns: Iterable[str]) -> pd.DataFrame:
         """The rows of the chosen records, in the order of headers, with columns of headers."""
-        headers: pd.DataFrame = self.headers.loc[chosen, ["path", *columns]]
+        headers: pd.DataFrame = self.headers.loc[selection, ["path", *columns]]
         return headers.merge(self.rows, on="path")
 
     def records(self) -> dict[Path, Record]:
@@ -156,18 +156,18 @@ def load(
         cached: whether the caches in the folders are used.
         write: whether they are brought up to date.
     """
-    known: dict[Path, Record] = {}
+    records: dict[Path, Record] = {}
 
-    def sound(path: Path) -> Record:
-        return known.get(path) or validated(read(path), path)
+    def read_validated(path: Path) -> Record:
+        return records.get(path) or validated(read(path), path)
 
     if not folders:
         return replace(empty := frame_of({}), headers=empty.headers.assign(older=False))
     parts = []
     folders = tuple(dict.fromkeys(folders))
     for number, folder in enumerate(folders):
-        part, new = _of_folder(folder, sound, cached=cached, write=write)
-        known |= new
+        part, new = _folder_frame(folder, read_validated, cached=cached, write=write)
+        records |= new
         part = replace(
             part, headers=part.headers.assign(file=_prefix(folder) + part.headers["path"])
         )
@@ -181,16 +181,16 @@ def load(
     def rows() -> pd.DataFrame:
         if len(folders) == 1:
             return parts[0].rows
-        found: list[pd.DataFrame] = []
+        folder_rows: list[pd.DataFrame] = []
         for folder, part in zip(folders, parts, strict=True):
-            own = part.rows.assign(path=_prefix(folder) + part.rows["path"])
+            part_rows = part.rows.assign(path=_prefix(folder) + part.rows["path"])
             # One folder may be in another.
-            for other in found:
-                own = own[~own["path"].isin(other["path"])]
-            found.append(own)
-        return pd.concat(found)
+            for earlier_rows in folder_rows:
+                part_rows = part_rows[~part_rows["path"].isin(earlier_rows["path"])]
+            folder_rows.append(part_rows)
+        return pd.concat(folder_rows)
 
-    frame = RecordFrame(headers, rows, sound)
+    frame = RecordFrame(headers, rows, read_validated)
     if measurements is not None:
         frame = frame.only(headers["measurement"].isin([*measurements]))
     return _frame_without_duplicates(frame)
@@ -207,8 +207,8 @@ def frame_of_files(records: Mapping[Path, Record]) -> RecordFrame:
 
 
 def _frame_without_duplicates(frame: RecordFrame) -> RecordFrame:
-    frame = _unique(frame)
-    return replace(frame, headers=frame.headers.assign(older=_older(frame)))
+    frame = _most_complete(frame)
+    return replace(frame, headers=frame.headers.assign(older=_is_older(frame)))
 
 
 def _are_shipped(paths: Sequence[Path]) -> list[bool]:
@@ -218,7 +218,7 @@ def _are_shipped(paths: Sequence[Path]) -> list[bool]:
     return [is_published(resolved[path.parent] / path.name) for path in paths]
 
 
-def _unique(frame: RecordFrame) -> RecordFrame:
+def _most_complete(frame: RecordFrame) -> RecordFrame:
     """The most complete record of every measurement; of equal ones the first.
 
     Those with another content than the one that is kept are counted in a message; -v names them.
@@ -239,21 +239,21 @@ def _unique(frame: RecordFrame) -> RecordFrame:
     )
     is_kept = ~ordered.duplicated(IDENTITY).sort_index()
     pairs = headers[~is_kept].reset_index().merge(headers[is_kept].reset_index(), on=IDENTITY)
-    both = ((paths[i], paths[j]) for i, j in zip(pairs["index_x"], pairs["index_y"], strict=True))
+    files = ((paths[i], paths[j]) for i, j in zip(pairs["index_x"], pairs["index_y"], strict=True))
     differing = [
         (x, y)
-        for x, y in both
+        for x, y in files
         if comparable_content(frame.read(x)) != comparable_content(frame.read(y))
     ]
     if differing:
         duplicates = counted(len(differing), "duplicate result")
         progress.say(f"left out {duplicates} with other content; -v says which")
-        for path, other in differing:
-            progress.detail(f"left out {path}: {other} has the same key and other content")
+        for path, kept_path in differing:
+            progress.detail(f"left out {path}: {kept_path} has the same key and other content")
     return frame.only(is_kept)
 
 
-def _older(frame: RecordFrame) -> pd.Series:
+def _is_older(frame: RecordFrame) -> pd.Series:
     """True for records with a newer definition of their task, probing or measurement.
 
     What this version with its plug-ins would compute counts, then the highest version, then what
@@ -263,8 +263,8 @@ def _older(frame: RecordFrame) -> pd.Series:
     """
     headers, paths = frame.headers, frame.paths
     for kind in DEFINED:
-        place, definition, version = (f"{kind}_{x}" for x in ("place", "definition", "version"))
-        several = headers.groupby(place)[definition].transform("nunique") > 1
+        key, definition, version = (f"{kind}_{x}" for x in ("place", "definition", "version"))
+        several = headers.groupby(key)[definition].transform("nunique") > 1
         if not several.any():
             continue
         rivals = headers[several]
@@ -274,8 +274,8 @@ def _older(frame: RecordFrame) -> pd.Series:
             written=[_time_written(record, path) for path, record in records],
         )
         ordered = rivals.sort_values(["current", version, "written"], kind="stable")
-        best = ordered.drop_duplicates(place, keep="last").set_index(place)[definition]
-        headers = headers.drop(rivals.index[rivals[definition] != rivals[place].map(best)])
+        best = ordered.drop_duplicates(key, keep="last").set_index(key)[definition]
+        headers = headers.drop(rivals.index[rivals[definition] != rivals[key].map(best)])
     return pd.Series(~frame.headers.index.isin(headers.index), frame.headers.index)
 
 
@@ -288,52 +288,52 @@ def _time_written(record: Record, path: Path) -> str:
 # The cache of a folder, in which paths are relative to it.
 
 
-def _of_folder(
+def _folder_frame(
     folder: Path, read: ReadRecord, *, cached: bool, write: bool
 ) -> tuple[RecordFrame, dict[Path, Record]]:
     """All records below a folder, in the order of their paths, and those that were read."""
-    stored = _stored(folder) if cached else frame_of({})
+    stored = _cached_frame(folder) if cached else frame_of({})
     files = {(_file_name(path, folder), *file_state(path)): path for path in record_paths(folder)}
-    known = [*stored.headers[[*FILE_KINDS]].itertuples(index=False, name=None)]
-    is_kept = [file in files for file in known]
-    kept = stored if all(is_kept) else stored.only(is_kept).trimmed
-    file_of = {files[file]: file for file in sorted(files.keys() - {*known})}
-    found = read_records(file_of, read)
-    if not found and all(is_kept):
-        return stored, found
-    new = frame_of({file_of[path]: record for path, record in found.items()})
-    frame = _joined(kept, new)
+    stored_files = [*stored.headers[[*FILE_KINDS]].itertuples(index=False, name=None)]
+    is_kept = [file in files for file in stored_files]
+    old = stored if all(is_kept) else stored.only(is_kept).trimmed
+    file_of = {files[file]: file for file in sorted(files.keys() - {*stored_files})}
+    new_records = read_records(file_of, read)
+    if not new_records and all(is_kept):
+        return stored, new_records
+    new = frame_of({file_of[path]: record for path, record in new_records.items()})
+    frame = _union(old, new)
     if write:
         # What a measurement that is not loaded found is known only in a run that loads it.
         is_loaded = new.headers["measurement"].isin([*loaded_measurements])
         if not all(is_kept) or is_loaded.any():
             _write_cache(
-                folder, frame if is_loaded.all() else _joined(kept, new.only(is_loaded).trimmed)
+                folder, frame if is_loaded.all() else _union(old, new.only(is_loaded).trimmed)
             )
         # Records take more memory than their rows as a table.
-        frame, found = replace(frame, get_rows=partial(_given, frame.rows)), {}
-    return frame, found
+        frame, new_records = replace(frame, get_rows=partial(_constant_rows, frame.rows)), {}
+    return frame, new_records
 
 
-def _given(rows: pd.DataFrame) -> pd.DataFrame:
+def _constant_rows(rows: pd.DataFrame) -> pd.DataFrame:
     return rows
 
 
-def _joined(kept: RecordFrame, new: RecordFrame) -> RecordFrame:
+def _union(old: RecordFrame, new: RecordFrame) -> RecordFrame:
     """The records of both, in the order of their paths."""
-    headers = pd.concat([kept.headers, new.headers], ignore_index=True)
+    headers = pd.concat([old.headers, new.headers], ignore_index=True)
     paths = [unquote(path, errors="surrogateescape") for path in headers["path"]]
     order = sorted(range(len(paths)), key=paths.__getitem__)
 
     def rows() -> pd.DataFrame:
         # Copies of all rows take time and memory.
-        parts = [x.rows for x in (kept, new) if len(x.headers)] or [new.rows]
+        parts = [x.rows for x in (old, new) if len(x.headers)] or [new.rows]
         return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
 
     return RecordFrame(headers.take(order).reset_index(drop=True), rows)
 
 
-def _stored(folder: Path) -> RecordFrame:
+def _cached_frame(folder: Path) -> RecordFrame:
     """The cache; empty if there is none, or if it is not the one that was written here."""
     empty = frame_of({})
     if not (folder / HEADERS).is_file():
@@ -366,15 +366,15 @@ def is_sealed(folder: Path) -> bool:
 
 def _last_checksums(folder: Path) -> str:
     try:
-        return _seal(folder).read_text(encoding="utf-8")
+        return _checksum_file(folder).read_text(encoding="utf-8")
     except (OSError, ValueError, RuntimeError):  # there may be no home directory
         return ""
 
 
-def _seal(folder: Path) -> Path:
+def _checksum_file(folder: Path) -> Path:
     """The file in the user's cache folder that says what the cache of a folder of results is."""
-    place = hashlib.sha256(str(folder.resolve()).encode(errors="surrogateescape")).hexdigest()
-    return default_cache() / "frames" / place[:32]
+    digest = hashlib.sha256(str(folder.resolve()).encode(errors="surrogateescape")).hexdigest()
+    return default_cache() / "frames" / digest[:32]
 
 
 def _checksums(folder: Path) -> str:
@@ -395,7 +395,7 @@ def _write_cache(folder: Path, frame: RecordFrame) -> None:
         with published(folder / name) as temporary:
             table.to_parquet(temporary, index=False)
     try:
-        with published(_seal(folder)) as temporary:
+        with published(_checksum_file(folder)) as temporary:
             temporary.write_text(_checksums(folder), encoding="utf-8")
     except (DiskError, RuntimeError) as error:
         progress.say(f"the cache of {folder} will not be used: {error}")
@@ -459,14 +459,14 @@ def _typed(columns: Mapping[str, list[Any]]) -> pd.DataFrame:
 
 def _axes_as_json(record: Record) -> Iterator[str]:
     """The places of each row on further axes."""
-    names, known = record.rows.axes, dict[tuple[object, ...], str]()
+    names, texts = record.rows.axes, dict[tuple[object, ...], str]()
     for places in zip(*names.values(), strict=True) if names else repeat((), len(record.rows)):
         # 1 and 1.0 are equal, and different places.
         key = (*places, *map(type, places))
-        if key not in known:
-            given = {name: x for name, x in zip(names, places, strict=True) if x is not None}
-            known[key] = json.dumps(given) if given else ""
-        yield known[key]
+        if key not in texts:
+            axes = {name: x for name, x in zip(names, places, strict=True) if x is not None}
+            texts[key] = json.dumps(axes) if axes else ""
+        yield texts[key]
 
 
 def axes_by_text(rows: pd.DataFrame) -> dict[str, dict[str, AxisValue]]:

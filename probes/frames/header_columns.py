@@ -35,11 +35,11 @@ def _definition_digest(record: Record, kind: str, name: object) -> str:
     """
     model, corpus = record.model, record.corpus
     vectors = record.base and record.base.name, record.pooling, record.dtype, record.project
-    here = model.name, model.revision, model.digest, corpus.name, corpus.digest, vectors
-    return _digest_of_parts(kind, name, () if _sources(record, kind) else here)
+    identity = model.name, model.revision, model.digest, corpus.name, corpus.digest, vectors
+    return _digest_of_parts(kind, name, () if _sources(record, kind) else identity)
 
 
-def _asked(record: Record) -> object:
+def _request(record: Record) -> object:
     """Everything that a measurement is asked for; a plug-in's source says what options it has."""
     options = "" if _sources(record, "measurement") else sorted(record.settings.items())
     task, probe = record.task and record.task.name, record.probe and record.probe.family
@@ -47,7 +47,7 @@ def _asked(record: Record) -> object:
 
 
 def _sources(record: Record, kind: str) -> dict[str, str]:
-    return digests(each for each in record.plug_ins if each.kind == kind)
+    return digests(plug_in for plug_in in record.plug_ins if plug_in.kind == kind)
 
 
 def _digest_of_parts(*parts: object) -> str:
@@ -103,7 +103,7 @@ OF_ALL = {
     "subject": HeaderColumn(TEXT, lambda x: json.dumps(evidence_key(x))),
     # See `probes.frames.frame.load`.
     "measurement_place": HeaderColumn(
-        TEXT, lambda x: _definition_digest(x, "measurement", _asked(x))
+        TEXT, lambda x: _definition_digest(x, "measurement", _request(x))
     ),
     "measurement_definition": HeaderColumn(
         TEXT, lambda x: _digest_of_parts(x.measurement_version, _sources(x, "measurement"))
@@ -168,8 +168,8 @@ def evidence_key(record: Record) -> tuple[str, ...]:
 
 def values(record: Record, columns: Iterable[str]) -> tuple[Any, ...]:
     """Values of a record in columns of headers; None where it has no such column."""
-    known = _columns_of_kind(record.task is not None, isinstance(record, Result))
-    return tuple(known[name].of(record) if name in known else None for name in columns)
+    by_name = _columns_of_kind(record.task is not None, isinstance(record, Result))
+    return tuple(by_name[name].of(record) if name in by_name else None for name in columns)
 
 
 @cache

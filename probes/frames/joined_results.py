@@ -55,7 +55,7 @@ def _evidence_in_order(records: Sequence[Record]) -> list[Record]:
     return sorted(records, key=rank)
 
 
-def marked(frame: RecordFrame) -> dict[Path, Record]:
+def marked_records(frame: RecordFrame) -> dict[Path, Record]:
     """The records of a frame; those of older definitions, or of another version, are marked."""
     older = dict(zip(frame.paths, frame.headers["older"], strict=True))
     return {
@@ -88,7 +88,7 @@ def read_result(path: Path) -> Result:
     if record.measurement != SCORES:
         raise UserError(f"{path}: a record of {record.measurement}; name that of the scores.")
     result = as_result(record, path)
-    found = marked(load(path.parent, cached=False))
+    records = marked_records(load(path.parent, cached=False))
     # It may have any name, or be a duplicate.
-    own = result.model_copy(update={"older": not is_current(result)})
-    return results_with_evidence({path: own, **found})[path]
+    marked_result = result.model_copy(update={"older": not is_current(result)})
+    return results_with_evidence({path: marked_result, **records})[path]

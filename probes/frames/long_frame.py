@@ -24,12 +24,12 @@ class RecordsByModel:
 
     Attributes:
         paths: their files, by label, which have arrays beside them.
-        lacking: why others have no record, by label.
+        missing: why others have no record, by label.
     """
 
     records: Mapping[str, Record]
     paths: Mapping[str, Path] = field(default_factory=dict)
-    lacking: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -39,14 +39,14 @@ class RecordsByModel:
     @cached_property
     def arrays(self) -> Mapping[str, Arrays]:
         """Arrays by label; those that cannot be read are named in messages."""
-        found = {}
+        arrays = {}
         for label, path in self.paths.items():
             if self.records[label].arrays:
                 try:
-                    found[label] = read_arrays(path)
+                    arrays[label] = read_arrays(path)
                 except UserError as error:
                     progress.say(f"not drawn: {error}")
-        return found
+        return arrays
 
 
 def long_frame(records: Iterable[Record]) -> pd.DataFrame:
@@ -59,22 +59,22 @@ def labelled_frame(
 ) -> pd.DataFrame:
     """The long frame of records by label, which names the model; "" keeps its own name."""
     labelled = [*(records.items() if isinstance(records, Mapping) else records)]
-    found = frame_of(numbered(record for _, record in labelled), HEADER)
+    record_frame = frame_of(numbered(record for _, record in labelled), HEADER)
     names = [label or record.model.name for label, record in labelled]
-    model = pd.Series(names, dtype=found.headers["model"].dtype)
-    frame = found.headers.assign(model=model)[["path", *HEADER]].merge(found.rows)
+    model = pd.Series(names, dtype=record_frame.headers["model"].dtype)
+    frame = record_frame.headers.assign(model=model)[["path", *HEADER]].merge(record_frame.rows)
     places = axes_by_text(frame)
     number = pd.Index([*places]).get_indexer(pd.Index(frame["axes"]))
     axes = {
-        name: _axis_column([given.get(name) for given in places.values()])
+        name: _axis_column([x.get(name) for x in places.values()])
         .take(number)
         .set_axis(frame.index)
-        for name in dict.fromkeys(name for given in places.values() for name in given)
+        for name in dict.fromkeys(name for x in places.values() for name in x)
     }
     return frame.drop(columns=["path", "axes", "fits"]).assign(**axes)
 
 
 def _axis_column(places: list[Any]) -> pd.Series:
     """An axis: whole numbers stay so where a row has no place on it."""
-    whole = all(x is None or (isinstance(x, int) and not isinstance(x, bool)) for x in places)
-    return pd.Series(places, dtype="Int64" if whole else object)
+    is_whole = all(x is None or (isinstance(x, int) and not isinstance(x, bool)) for x in places)
+    return pd.Series(places, dtype="Int64" if is_whole else object)

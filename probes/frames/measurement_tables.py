@@ -16,26 +16,28 @@ if TYPE_CHECKING:
     from probes.tables.table import Table
 
 
-def measurement_tables(given: Measurement, records: Sequence[Any]) -> Sequence[Table]:
+def measurement_tables(measurement: Measurement, records: Sequence[Any]) -> Sequence[Table]:
     """Tables of the findings for one model and corpus.
 
     Args:
         records: one, or the results of one probe family, all of which have it.
     """
-    own = [each for each in map(given.own, records) if each is not None]
-    notes = list(dict.fromkeys(note for record in own for note in record.notes))
-    title = given.title
-    if given.of != "task":
-        (record,) = own
+    findings = [x for x in map(measurement.own_record, records) if x is not None]
+    notes = list(dict.fromkeys(note for record in findings for note in record.notes))
+    title = measurement.title
+    if measurement.of != "task":
+        (record,) = findings
         title = f"{subject_title(record)} · {title}"
-        title += f" · {TREES}" * (record.corpus.other_trees and "heads" in given.needs)
+        title += f" · {TREES}" * (record.corpus.other_trees and "heads" in measurement.needs)
         title += f" from {record.base.name}" if record.base else ""
-    found = tables_of_views(given.shows, long_frame(own), title, notes)
-    return [*found, *(table for record in own for table in given.more_tables(record))]
+    tables = tables_of_views(measurement.shows, long_frame(findings), title, notes)
+    return [*tables, *(table for record in findings for table in measurement.more_tables(record))]
 
 
 def findings_of(
-    given: Measurement, records: Mapping[str, Any], paths: Mapping[str, Path] = MappingProxyType({})
+    measurement: Measurement,
+    records: Mapping[str, Any],
+    paths: Mapping[str, Path] = MappingProxyType({}),
 ) -> RecordsByModel:
     """The records that charts of a measurement are made from.
 
@@ -43,13 +45,15 @@ def findings_of(
         records: by label, of evidence the results that it is shown with.
         paths: their files, beside which arrays are read.
     """
-    every = {label: given.own(record) for label, record in records.items()}
-    own = {label: record for label, record in every.items() if record is not None}
-    without = {label: given.missing_of(x) for label, x in records.items() if label not in own}
-    return RecordsByModel(own, paths, without)
+    own_or_none = {label: measurement.own_record(record) for label, record in records.items()}
+    findings = {label: record for label, record in own_or_none.items() if record is not None}
+    without = {
+        label: measurement.missing_of(x) for label, x in records.items() if label not in findings
+    }
+    return RecordsByModel(findings, paths, without)
 
 
-def require_drawable(given: Measurement, record: Any, path: Path | None = None) -> None:
+def require_drawable(measurement: Measurement, record: Any, path: Path | None = None) -> None:
     """Make every table and chart of a record; whatever does not fit together raises an exception.
 
     Args:
@@ -58,11 +62,11 @@ def require_drawable(given: Measurement, record: Any, path: Path | None = None) 
     """
     from probes.tables.charts import PAPER
 
-    for table in measurement_tables(given, [record]):
+    for table in measurement_tables(measurement, [record]):
         _ = table.texts
     model = record.model.name
     stored = {model: path} if path and path.with_suffix(".npz").exists() else {}
-    found = findings_of(given, {model: record}, stored)
-    for view in given.charts:
-        if model not in view.missing(found):
-            view.chart(found, PAPER)
+    findings = findings_of(measurement, {model: record}, stored)
+    for view in measurement.charts:
+        if model not in view.missing(findings):
+            view.chart(findings, PAPER)

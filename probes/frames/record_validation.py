@@ -51,8 +51,8 @@ def validated(record: Record, path: Path) -> Record:
         for name, value in zip(HEADER_KINDS, values(record, HEADER_KINDS), strict=True):
             if not isinstance(value, _TYPES[HEADER_KINDS[name]] | None):
                 raise ValueError(f"{name} is {value!r}")
-        for name, given in (("layer", record.rows.layer), ("n", record.rows.n)):
-            if beyond := [x for x in given if x is not None and abs(x) > _MOST]:
+        for name, column in (("layer", record.rows.layer), ("n", record.rows.n)):
+            if beyond := [x for x in column if x is not None and abs(x) > _MOST]:
                 raise ValueError(f"{name} is {beyond[0]}")
     except MISFITS as error:
         raise unreadable(path, error) from error
@@ -62,11 +62,11 @@ def validated(record: Record, path: Path) -> Record:
 def _header_numbers(content: object, name: str = "") -> Iterator[tuple[str, float]]:
     """The numbers in a part of a header, by names such as `corpus.limit`."""
     if isinstance(content, Mapping):
-        for part, found in content.items():
-            yield from _header_numbers(found, f"{name}.{part}".lstrip("."))
+        for part, child in content.items():
+            yield from _header_numbers(child, f"{name}.{part}".lstrip("."))
     elif isinstance(content, Sequence) and not isinstance(content, str):
-        for found in content:
-            yield from _header_numbers(found, name)
+        for child in content:
+            yield from _header_numbers(child, name)
     elif isinstance(content, int | float):
         yield name, content
 
@@ -88,16 +88,16 @@ def _require_possible(record: Record) -> None:
     name, rows = record.measurement, record.rows
     measurement = get_measurement(name)
     if (measurement.of == "task") != bool(record.task):
-        what = "without" if record.task is None else "with"
-        raise ValueError(f"a record of {name} {what} a task")
+        preposition = "without" if record.task is None else "with"
+        raise ValueError(f"a record of {name} {preposition} a task")
     if measurements.origin(name) is not None:
         return
     if record.measurement_version == measurement.version:
         options, settings = measurement.options, record.settings
         if missing := options.model_fields.keys() - settings.keys():
             raise ValueError(f"no option {min(missing)}")
-        own = {option: settings[option] for option in options.model_fields}
-        options.model_validate(own)
+        own_settings = {option: settings[option] for option in options.model_fields}
+        options.model_validate(own_settings)
     bounds = {metric: bounds_of(metric) for metric in set(rows.metric)}
     n_layers = max(model.n_layers for model in (record.model, record.base) if model)
     for metric, value, layer, low, high, n, p in zip(
@@ -126,8 +126,8 @@ def _require_possible(record: Record) -> None:
 def _fits_by_layer(result: Result) -> dict[int | None, int]:
     """Number of fits by layer, of which there are scores on test."""
     rows, metric = result.rows, result.task.metric
-    others = [axis for name, axis in rows.axes.items() if name != "seed"]
-    places = zip(rows.metric, rows.split, rows.layer, *others, strict=True)
+    further_axes = [axis for name, axis in rows.axes.items() if name != "seed"]
+    places = zip(rows.metric, rows.split, rows.layer, *further_axes, strict=True)
     return Counter(
         layer
         for name, split, layer, *at in places

@@ -63,11 +63,11 @@ class Family:
 @cache
 def measurement_families() -> Mapping[str, Family]:
     """All families, by the name of their package."""
-    found = {}
-    for each in pkgutil.iter_modules(importlib.import_module(_FAMILIES).__path__):
-        package = f"{_FAMILIES}.{each.name}"
-        found[package] = importlib.import_module(package).FAMILY
-    return found
+    families = {}
+    for module_info in pkgutil.iter_modules(importlib.import_module(_FAMILIES).__path__):
+        package = f"{_FAMILIES}.{module_info.name}"
+        families[package] = importlib.import_module(package).FAMILY
+    return families
 
 
 def family_modules(kind: str) -> Iterator[ModuleType]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from probes.measurements.pivots import ShownRecords, lacking
+from probes.measurements.pivots import ShownRecords, reasons_missing
 from probes.measurements.row_filters import (
     Where,
     axis_words,
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from probes.tables.charts import Chart, Style
 
 
-def caption(view: Any, found: ShownRecords) -> tuple[str, str]:
+def caption(view: Any, shown_records: ShownRecords) -> tuple[str, str]:
     """Title and note of a chart, with the places that its rows have in place of their axes."""
-    shown = view.chosen(found) if hasattr(view, "chosen") else found.frame
-    return worded(view.title or label_of(view.metric), shown), worded(view.note, shown)
+    rows = view.shown_rows(shown_records) if hasattr(view, "shown_rows") else shown_records.frame
+    return worded(view.title or label_of(view.metric), rows), worded(view.note, rows)
 
 
 @dataclass(frozen=True)
@@ -71,25 +71,27 @@ class Lines:
     of_several: Where = field(default_factory=dict)
     levels: Mapping[str, str] = field(default_factory=dict)
 
-    def missing(self, found: ShownRecords) -> dict[str, str]:
+    def missing(self, shown_records: ShownRecords) -> dict[str, str]:
         """Reasons why models have no curve, by label."""
-        shown = self.chosen(found)
-        at = shown.reindex(columns=[self.x])[self.x]
-        return lacking(found, shown[at.gt(0).fillna(False) if self.log else at.notna()])
+        rows = self.shown_rows(shown_records)
+        at = rows.reindex(columns=[self.x])[self.x]
+        return reasons_missing(
+            shown_records, rows[at.gt(0).fillna(False) if self.log else at.notna()]
+        )
 
-    def chart(self, found: ShownRecords, style: Style) -> Chart:
+    def chart(self, shown_records: ShownRecords, style: Style) -> Chart:
         """One model has all lines in a panel; of several, each line has a panel."""
         import pandas as pd
 
         from probes.tables import charts
 
-        shown = self.chosen(found)
-        rows = [row for row in rows_in(shown) if row["value"] is not None]
+        shown_rows = self.shown_rows(shown_records)
+        rows = [row for row in rows_in(shown_rows) if row["value"] is not None]
         several = len({row["model"] for row in rows}) > 1
         unit = printed_unit(rows[0]) if rows else self._metrics[0]
         scale = 100 if is_percent(unit) else 1
-        drawn, levels, of_panel = [], {}, {}
-        fixed = [name for name, place in self.where.items() if isinstance(place, str)]
+        points, levels, of_panel = [], {}, {}
+        fixed = [name for name, condition in self.where.items() if isinstance(condition, str)]
         if self.line:  # Baselines have the last panels.
             rows.sort(key=lambda row: row[self.line] is None)
         for row in rows:
@@ -101,12 +103,14 @@ class Lines:
                 panel = ", ".join(filter(None, (apart, line))) if several else apart
                 of_panel[panel] = apart
                 ends: Any = [scale * x for x in interval_of_row(row) or ()] or [None, None]
-                drawn.append((panel, row["model"], line, at, scale * row["value"], *ends))
+                points.append((panel, row["model"], line, at, scale * row["value"], *ends))
         for name, metric in self.levels.items():
-            first = rows_in(rows_where(found.frame, [metric], {}))[:1]
+            first = rows_in(rows_where(shown_records.frame, [metric], {}))[:1]
             for row, apart in product(first, set(of_panel.values())):
                 levels[apart, name] = scale * row["value"]
-        frame = pd.DataFrame(drawn, columns=["panel", "model", "line", "x", "value", "low", "high"])
+        frame = pd.DataFrame(
+            points, columns=["panel", "model", "line", "x", "value", "low", "high"]
+        )
         dashed = [
             {"panel": panel, "name": name, "level": value}
             for panel in frame["panel"].unique()
@@ -118,9 +122,9 @@ class Lines:
             style,
             x=self.x.replace("_", " "),
             y=self._axis(unit),
-            title=worded(self.title, shown) or label_of(self._metrics[0]),
+            title=worded(self.title, shown_rows) or label_of(self._metrics[0]),
             log=self.log,
-            by="line" if any(row[2] for row in drawn) and not several else "model",
+            by="line" if any(row[2] for row in points) and not several else "model",
             one_scale=not self.apart,
         )
 
@@ -128,11 +132,11 @@ class Lines:
     def _metrics(self) -> tuple[str, ...]:
         return (self.metric,) if isinstance(self.metric, str) else self.metric
 
-    def chosen(self, found: ShownRecords) -> pd.DataFrame:
+    def shown_rows(self, shown_records: ShownRecords) -> pd.DataFrame:
         """The rows that are drawn."""
-        several = found.frame["model"].nunique() > 1
+        several = shown_records.frame["model"].nunique() > 1
         where = {**self.where, **self.of_several} if several else self.where
-        return rows_where(found.frame, self._metrics, where)
+        return rows_where(shown_records.frame, self._metrics, where)
 
     def _line(self, row: Mapping[str, Any], *, several: bool) -> str:
         """The name of the curve that a number is on."""
@@ -186,37 +190,37 @@ class Cells:
     apart: str = ""
     more: Callable[[ShownRecords, str], Mapping[tuple[int, int], Mapping[str, str]]] | None = None
 
-    def missing(self, found: ShownRecords) -> dict[str, str]:
+    def missing(self, shown_records: ShownRecords) -> dict[str, str]:
         """Reasons why models have no heat map, by label."""
-        return lacking(found, self.chosen(found))
+        return reasons_missing(shown_records, self.shown_rows(shown_records))
 
-    def chart(self, found: ShownRecords, style: Style) -> Chart:
+    def chart(self, shown_records: ShownRecords, style: Style) -> Chart:
         """A panel for each model, and each place that stands apart."""
         import pandas as pd
 
         from probes.tables import charts
 
-        shown = self.chosen(found)
-        bases = {model: record.base for model, record in found.records.items()}
+        rows = self.shown_rows(shown_records)
+        bases = {model: record.base for model, record in shown_records.records.items()}
         pairs = {model: f"{model} × {base.name}" for model, base in bases.items() if base}
-        panel = shown["model"].astype(str).replace(pairs)
+        panel = rows["model"].astype(str).replace(pairs)
         if self.apart:
-            panel += " · " + shown[self.apart].astype(str)
+            panel += " · " + rows[self.apart].astype(str)
         frame = pd.DataFrame(
             {
                 "panel": panel,
-                "model": shown["model"],
-                "row": shown[self.down],
-                "column": shown[self.across],
-                "value": shown["value"].astype(float),
+                "model": rows["model"],
+                "row": rows[self.down],
+                "column": rows[self.across],
+                "value": rows["value"].astype(float),
             }
         )
         frame["text"] = frame["value"].map(self._text)
         if self.more and style.hover:
-            texts = {model: self.more(found, model) for model in frame["model"].unique()}
-            places = zip(frame["model"], frame["row"], frame["column"], strict=True)
-            said: Any = [texts[model][row, column] for model, row, column in places]
-            frame = frame.assign(said=said)
+            texts = {model: self.more(shown_records, model) for model in frame["model"].unique()}
+            cells = zip(frame["model"], frame["row"], frame["column"], strict=True)
+            tooltips: Any = [texts[model][row, column] for model, row, column in cells]
+            frame = frame.assign(said=tooltips)
         return charts.heat_map(
             frame,
             style,
@@ -229,9 +233,9 @@ class Cells:
             high=self.high,
         )
 
-    def chosen(self, found: ShownRecords) -> pd.DataFrame:
+    def shown_rows(self, shown_records: ShownRecords) -> pd.DataFrame:
         """The rows that are drawn."""
-        return rows_where(found.frame, [self.metric], self.where)
+        return rows_where(shown_records.frame, [self.metric], self.where)
 
     def _text(self, value: float) -> str:
         """A number as it is written into a cell: ``.98``."""
@@ -263,30 +267,33 @@ class Maps:
     across: str = "head"
     kinds: Mapping[str, str] = field(default_factory=dict)
 
-    def missing(self, found: ShownRecords) -> dict[str, str]:
+    def missing(self, shown_records: ShownRecords) -> dict[str, str]:
         """Reasons why models have no pictures, by label."""
-        reasons = {model: self._why(found, model) for model in found.records}
-        return {**found.lacking, **{model: why for model, why in reasons.items() if why}}
+        reasons = {model: self._reason(shown_records, model) for model in shown_records.records}
+        return {
+            **shown_records.missing,
+            **{model: reason for model, reason in reasons.items() if reason},
+        }
 
-    def chart(self, found: ShownRecords, style: Style) -> Chart:
+    def chart(self, shown_records: ShownRecords, style: Style) -> Chart:
         """A panel of pictures for each model."""
         import pandas as pd
 
         from probes.tables import charts
 
-        rows = rows_where(found.frame, [self.metric], {})
+        rows = rows_where(shown_records.frame, [self.metric], {})
         parts = []
-        for model in [x for x in found.records if x not in self.missing(found)]:
-            own = rows[rows["model"] == model].sort_values([self.down, self.across])
-            maps = found.arrays[model][self.array]
+        for model in [x for x in shown_records.records if x not in self.missing(shown_records)]:
+            model_rows = rows[rows["model"] == model].sort_values([self.down, self.across])
+            maps = shown_records.arrays[model][self.array]
             parts.append(
                 pd.DataFrame(
                     {
                         "panel": model,
                         "model": model,
-                        "row": own[self.down],
-                        "column": own[self.across],
-                        "kind": own[self.kind],
+                        "row": model_rows[self.down],
+                        "column": model_rows[self.across],
+                        "kind": model_rows[self.kind],
                         "url": [charts.picture(x) for x in maps.reshape(-1, *maps.shape[2:])],
                     }
                 )
@@ -300,10 +307,10 @@ class Maps:
             title=self.title,
         )
 
-    def _why(self, found: ShownRecords, model: str) -> str:
+    def _reason(self, shown_records: ShownRecords, model: str) -> str:
         """The reason why a model has no pictures; empty if it has some."""
-        if self.array not in found.records[model].arrays:
+        if self.array not in shown_records.records[model].arrays:
             return self.absent
-        if model not in found.arrays:
+        if model not in shown_records.arrays:
             return "its arrays cannot be read"
-        return "" if found.arrays[model][self.array].size else self.absent
+        return "" if shown_records.arrays[model][self.array].size else self.absent

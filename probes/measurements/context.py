@@ -130,8 +130,8 @@ class ModelContext:
 
     def of_texts(self, part: str) -> NDArray[Any]:
         """A collector's part with one row per text, in the order of `view.texts`."""
-        place = self.first_rows(np.ones(len(self.view.texts), dtype=np.int64))
-        return np.concatenate(self.stored.arrays(part))[place]
+        rows = self.first_rows(np.ones(len(self.view.texts), dtype=np.int64))
+        return np.concatenate(self.stored.arrays(part))[rows]
 
     def of_sentences(self, split: str, part: str) -> NDArray[Any]:
         """A collector's part for the sentences of a split, in corpus order, one row each."""
@@ -157,19 +157,19 @@ class ModelContext:
             long[shard.index[self.stored.long_texts(shard.number)]] = True
         return long
 
-    def mean(self, split: str, values: Floats, chosen: NDArray[np.bool_] | None = None) -> Estimate:
+    def mean(self, split: str, values: Floats, mask: NDArray[np.bool_] | None = None) -> Estimate:
         """Mean over the words of a split, with a 95 % interval; see `Row.estimated`.
 
         Args:
             values: a number for each word. Shape (n,).
-            chosen: True for words to average; by default all. Shape (n,).
+            mask: True for words to average; by default all. Shape (n,).
         """
         clusters = self.partition(split)
         cluster = clusters.of_sentence[self.sentence_numbers(split)]
-        if chosen is not None:
-            values, cluster = values[chosen], cluster[chosen]
-        (found,) = means(values[:, None], cluster, clusters.n, clusters.clusters)
-        return found
+        if mask is not None:
+            values, cluster = values[mask], cluster[mask]
+        (estimate,) = means(values[:, None], cluster, clusters.n, clusters.clusters)
+        return estimate
 
     def partition(self, split: str) -> Partition:
         """The clusters that intervals resample: documents, or else sentences."""
@@ -262,9 +262,9 @@ class TaskContext(ModelContext):
         """Test predictions of the reported fit of each layer. Shape (L, n)."""
         arrays = self.probing.arrays
         assert arrays is not None
-        places = [arrays["layers"].tolist().index(layer) for layer in layers]
-        found: NDArray[Any] = arrays["predicted"][places, 0]
-        return found
+        indices = [arrays["layers"].tolist().index(layer) for layer in layers]
+        predicted: NDArray[Any] = arrays["predicted"][indices, 0]
+        return predicted
 
     def parameters(self, layers: Sequence[int]) -> Parameters:
         """Parameters of the reported probes; see `probes.records.parameters`.
@@ -276,10 +276,10 @@ class TaskContext(ModelContext):
         """
         cache = self.probing.cache
         stored = read_parameters(cache, self.result.key) if cache else None
-        found = dict(stored or {})
-        if missing := [layer for layer in layers if of_layer(layer, "weight") not in found]:
-            found.update(self.fits(missing, [FitSeed()]).parameters)
-        return found
+        parameters = dict(stored or {})
+        if missing := [layer for layer in layers if of_layer(layer, "weight") not in parameters]:
+            parameters.update(self.fits(missing, [FitSeed()]).parameters)
+        return parameters
 
     def groups(
         self, layers: Sequence[int], n_cells: int, n_concatenated: int = 1

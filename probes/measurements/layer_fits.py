@@ -55,19 +55,19 @@ class Fits:
 
 def concatenated_fits(parts: Iterable[Fits]) -> Fits:
     """Join the fits of several groups of layers."""
-    every = list(parts)
-    found = [part.margins for part in every if part.margins is not None]
+    fits = list(parts)
+    all_margins = [part.margins for part in fits if part.margins is not None]
     return Fits(
         {
-            split: np.concatenate([part.predicted[split] for part in every])
+            split: np.concatenate([part.predicted[split] for part in fits])
             for split in ("dev", "test")
         },
-        np.concatenate([part.strength for part in every]),
-        np.concatenate([part.stopped for part in every]),
-        np.concatenate([part.dev_loss for part in every]),
-        every[0].n_parameters,
-        {name: array for part in every for name, array in part.parameters.items()},
-        np.concatenate(found) if found else None,
+        np.concatenate([part.strength for part in fits]),
+        np.concatenate([part.stopped for part in fits]),
+        np.concatenate([part.dev_loss for part in fits]),
+        fits[0].n_parameters,
+        {name: array for part in fits for name, array in part.parameters.items()},
+        np.concatenate(all_margins) if all_margins else None,
     )
 
 
@@ -113,11 +113,11 @@ class Probing:
         """
         data, spec = self.data, self.spec
         features = data.features(layers, room)
-        other = {split: data.standardised(each) for split, each in (labels or {}).items()}
+        other_labels = {split: data.standardised(array) for split, array in (labels or {}).items()}
         how = data.standardisation(layers)
-        train = data.batches("train", features["train"], other, in_training)
+        train = data.batches("train", features["train"], other_labels, in_training)
         train = replace(train, scale=how.last_scale)
-        dev = data.batches("dev", features["dev"], other)
+        dev = data.batches("dev", features["dev"], other_labels)
         strengths = None
         if self.scores is not None:
             # Evidence concerns the scored probe, and so uses the same strength.

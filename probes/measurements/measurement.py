@@ -169,9 +169,9 @@ def csv_lines(record: Record) -> Iterator[Mapping[str, AxisValue]]:
     rows, axes = list(record.rows), record.rows.axes
     filled = [name for name in ("n", "p") if any(getattr(row, name) for row in rows)]
     for row in rows:
-        places = {axis: row.axes.get(axis) for axis in axes}
-        found = {name: getattr(row, name) for name in (*CSV_FIELDS, *filled)}
-        yield {"layer": row.layer, **places, **found}
+        axis_values = {axis: row.axes.get(axis) for axis in axes}
+        fields = {name: getattr(row, name) for name in (*CSV_FIELDS, *filled)}
+        yield {"layer": row.layer, **axis_values, **fields}
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,8 +194,8 @@ class Measurement:
             ``--<name>-<field>``. Given values are part of the key.
         shows: tables and charts of the rows. By default a table of all numbers by layer, and a
             chart of their curves. Those of evidence see one task at a time. A view may be an
-            object with ``name``, ``title``, ``note``, ``missing(found)``, which returns reasons by
-            model, and ``chart(found, style)``, which returns a chart.
+            object with ``name``, ``title``, ``note``, ``missing(shown_records)``, which returns
+            reasons by model, and ``chart(shown_records, style)``, which returns a chart.
         use_columns: numbers by layer that `show --by use` puts beside scores.
         extent: from a `Request` to the number of repetitions by layer; empty to measure nothing.
             A stored record is kept if it has all of these layers.
@@ -264,10 +264,10 @@ class Measurement:
 
     # What is to be measured.
 
-    def lacking(self, layers: frozenset[str]) -> str:
+    def missing_annotation(self, layers: frozenset[str]) -> str:
         """Why a corpus with these annotation layers cannot be measured; empty if it can."""
-        lacking = [name for name in self.needs if name not in layers]
-        return f"it has no {' and no '.join(lacking)}" if lacking else ""
+        layer_names = [name for name in self.needs if name not in layers]
+        return f"it has no {' and no '.join(layer_names)}" if layer_names else ""
 
     def is_complete(self, record: Record, request: Request) -> bool:
         """Whether a stored record has all that is asked for; of evidence, for these scores."""
@@ -276,7 +276,7 @@ class Measurement:
         same = request.scored is None or record.behind == request.scored.headline
         return same and includes(record.extent, self.extent(request))
 
-    def merged(self, stored: FitsPerLayer, wanted: FitsPerLayer) -> FitsPerLayer:
+    def merged(self, stored: FitsPerLayer, requested: FitsPerLayer) -> FitsPerLayer:
         """Extent to measure if a stored record has less than is wanted, so that nothing is lost.
 
         All layers of both, each as often as the most: the predictions of scores make up one array.
@@ -285,12 +285,12 @@ class Measurement:
         """
         from probes.records.record import merged_fits
 
-        both = merged_fits(stored, wanted)
-        return wanted if self.is_evidence else dict.fromkeys(both, max(both.values()))
+        fits = merged_fits(stored, requested)
+        return requested if self.is_evidence else dict.fromkeys(fits, max(fits.values()))
 
     # What is shown. Evidence is shown with scores: its `records` are results, and else its own.
 
-    def own(self, record: Record) -> Record | None:
+    def own_record(self, record: Record) -> Record | None:
         """Its own record of one that it is shown with; None if a result lacks it."""
         if not self.is_evidence:
             return record
@@ -332,7 +332,7 @@ ON_REQUEST = {"malformed": f"{_PROBING}.malformed", **registered("evidence")}
 TRANSFER = "".join(family.transfer for family in measurement_families().values())
 """The evidence that `--transfer` asks for; empty if no family has it."""
 
-_OWN = {"scores": f"{_PROBING}.scores", **EVIDENCE, **ON_REQUEST, **CORPUS}
+_MODULES = {"scores": f"{_PROBING}.scores", **EVIDENCE, **ON_REQUEST, **CORPUS}
 
 LEVELS = ("none", "standard", "full")
 """Values of `--evidence` that are not names of measurements."""
@@ -343,10 +343,10 @@ RESERVED = ("probes", *LEVELS)
 measurements: Registry[Measurement | None] = Registry("measurement")
 """Measurements by name; None for one of the suite's own, which its module makes."""
 
-for _name in _OWN:
+for _name in _MODULES:
     measurements.add(_name, None)
 
-_made: dict[str, Measurement] = {}
+_instances: dict[str, Measurement] = {}
 """The suite's own, as far as their modules are imported."""
 
 
@@ -369,38 +369,38 @@ def measurement(
     if callable(name):
         raise UserError('@measurement: it needs a name: @measurement("my_norms").')
     require_usable(name)
-    what = f"Measurement {name!r}"
+    prefix = f"Measurement {name!r}"
     if after := about.get("after"):
         about.setdefault("of", "task")
-    for given in about:
-        if given not in Measurement.__dataclass_fields__:
-            hint = did_you_mean(given, [*Measurement.__dataclass_fields__][2:])
-            raise UserError(f"{what}: there is no attribute {given!r}. {hint}")
+    for attribute in about:
+        if attribute not in Measurement.__dataclass_fields__:
+            hint = did_you_mean(attribute, [*Measurement.__dataclass_fields__][2:])
+            raise UserError(f"{prefix}: there is no attribute {attribute!r}. {hint}")
     of = about.get("of", "model")
     if of not in ("task", "model", "pair"):
-        raise UserError(f'{what}: of is {of!r}; it can be "task", "model" or "pair".')
-    if of == "task" and not after and name not in _OWN:
-        raise UserError(f'{what}: of a task it has to be after="scores".')
+        raise UserError(f'{prefix}: of is {of!r}; it can be "task", "model" or "pair".')
+    if of == "task" and not after and name not in _MODULES:
+        raise UserError(f'{prefix}: of a task it has to be after="scores".')
     if after and after not in (measurements if of == "pair" else ("scores",)):
-        raise UserError(f"{what}: after is {after!r}, which nothing of a {of} can be after.")
+        raise UserError(f"{prefix}: after is {after!r}, which nothing of a {of} can be after.")
     options = about.get("options", NoOptions)
     if not (isinstance(options, type) and issubclass(options, Frozen)):
-        raise UserError(f"{what}: options has to be a subclass of Frozen.")
+        raise UserError(f"{prefix}: options has to be a subclass of Frozen.")
 
     def register(function: Callable[[Any], Measured | Iterable[Row]]) -> Measurement:
         from probes.measurements.pivots import ByLayer, Pivot
 
-        made = Measurement(name, function, **{"shows": (Pivot(), ByLayer(name)), **about})
-        if not made.summary:
-            raise UserError(f"{what}: its docstring has no first line, which is its summary.")
-        if _OWN.get(name) == getattr(function, "__module__", ""):
-            _made[name] = made
-            return made
+        instance = Measurement(name, function, **{"shows": (Pivot(), ByLayer(name)), **about})
+        if not instance.summary:
+            raise UserError(f"{prefix}: its docstring has no first line, which is its summary.")
+        if _MODULES.get(name) == getattr(function, "__module__", ""):
+            _instances[name] = instance
+            return instance
         for option, field_of in options.model_fields.items():
             if field_of.is_required():
-                raise UserError(f"{what}: the option {option!r} has no default.")
-        measurements.add(name, made)
-        return made
+                raise UserError(f"{prefix}: the option {option!r} has no default.")
+        measurements.add(name, instance)
+        return instance
 
     return register
 
@@ -426,38 +426,38 @@ def get_measurement(name: str) -> Measurement:
     Raises:
         UserError: there is none; the message suggests the closest name.
     """
-    found = measurements.get(name)
-    if found is None:
-        importlib.import_module(_OWN[name])
-        found = _made[name]
-    return found
+    instance = measurements.get(name)
+    if instance is None:
+        importlib.import_module(_MODULES[name])
+        instance = _instances[name]
+    return instance
 
 
 def option_fields(name: str) -> Mapping[str, FieldInfo]:
     """The fields of a measurement's options that are flags; the suite's own is not imported."""
-    if name in _OWN:
-        own = [
+    if name in _MODULES:
+        options = [
             family.options[name]
             for family in measurement_families().values()
             if name in family.options
         ]
-        return own[0].model_fields if own else {}
+        return options[0].model_fields if options else {}
     return get_measurement(name).options.model_fields
 
 
 def probe_measurements() -> list[Measurement]:
     """All measurements that stand behind scores, the suite's own first."""
-    return [each for each in map(get_measurement, measurements) if each.is_evidence]
+    return [m for m in map(get_measurement, measurements) if m.is_evidence]
 
 
 def corpus_measurements() -> list[Measurement]:
     """All measurements of a corpus as a whole, pairs of models among them."""
-    return [each for each in map(get_measurement, measurements) if each.of != "task"]
+    return [m for m in map(get_measurement, measurements) if m.of != "task"]
 
 
-def as_measured(found: Measured | Iterable[Row]) -> Measured:
+def as_measured(output: Measured | Iterable[Row]) -> Measured:
     """`Measured` of a measurement's return value; rows that it yields are computed here."""
-    return found if isinstance(found, Measured) else Measured(tuple(found))
+    return output if isinstance(output, Measured) else Measured(tuple(output))
 
 
 measurements.mark_as_shipped()

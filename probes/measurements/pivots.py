@@ -29,10 +29,10 @@ from probes.statistics.metrics import (
     axis_of,
     is_percent,
     label_of,
+    printed_sd,
     quantity,
-    shown_sd,
 )
-from probes.tables.table import NOTHING, Cell, Table, TableRow, marks_said
+from probes.tables.table import NOTHING, Cell, Table, TableRow, marks_meaning
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,10 +61,10 @@ class Section:
     metrics: Mapping[str, str] = field(default_factory=dict)
     where: Where = field(default_factory=dict)
 
-    def chosen(self, frame: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+    def shown_rows(self, frame: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
         """Its rows, under the metrics in whose columns they stand."""
-        found = rows_where(frame, list(self.metrics) or metrics, self.where)
-        return found.assign(metric=found["metric"].replace(dict(self.metrics)))
+        rows = rows_where(frame, list(self.metrics) or metrics, self.where)
+        return rows.assign(metric=rows["metric"].replace(dict(self.metrics)))
 
 
 @dataclass(frozen=True)
@@ -119,14 +119,14 @@ class Pivot:
         Raises:
             ValueError: two numbers would stand in one cell.
         """
-        places = rows_where(frame, self._metrics, self.where)
-        if places.empty:
+        rows = rows_where(frame, self._metrics, self.where)
+        if rows.empty:
             return []
         if not self.apart:
             return [self._table(frame, title, notes)]
         return [
-            self._table(frame[frame[self.apart] == place], f"{title} · {place}", notes)
-            for place in places[self.apart].unique()
+            self._table(frame[frame[self.apart] == value], f"{title} · {value}", notes)
+            for value in rows[self.apart].unique()
         ]
 
     @property
@@ -134,43 +134,45 @@ class Pivot:
         return (*self.metrics, *self.below) if self.metrics else ()
 
     def _table(self, frame: pd.DataFrame, title: str, notes: Sequence[str]) -> Table:
-        shown = rows_where(frame, self._metrics, self.where)
+        shown_rows = rows_where(frame, self._metrics, self.where)
         if self.mean:
-            shown = mean_over_axis(shown, self.mean, self.rows)
-        columns = self.columns or self._that_differ(shown)
+            shown_rows = mean_over_axis(shown_rows, self.mean, self.rows)
+        columns = self.columns or self._differing_columns(shown_rows)
         # Axes of metrics of which there are no numbers.
-        lacking = [name for name in (self.rows, *columns) if name not in shown]
-        shown = shown.assign(**dict.fromkeys(lacking))
+        missing_axes = [name for name in (self.rows, *columns) if name not in shown_rows]
+        shown_rows = shown_rows.assign(**dict.fromkeys(missing_axes))
         heads: dict[Key, str] = {}
-        for row in rows_in(shown):
+        for row in rows_in(shown_rows):
             heads.setdefault(tuple(row[name] for name in columns), self._head(row, columns))
         heads = dict(sorted(heads.items(), key=lambda head: self._place(head[0], columns)))
-        own = worded(self.title, shown)
-        if not own and columns and "metric" not in columns:
-            own = ", ".join(
-                metric_heading(metric) for metric in self.metrics or shown["metric"].unique()
+        own_title = worded(self.title, shown_rows)
+        if not own_title and columns and "metric" not in columns:
+            own_title = ", ".join(
+                metric_heading(metric) for metric in self.metrics or shown_rows["metric"].unique()
             )
-            own += f" by {columns[0].replace('_', ' ')}" * (columns != ("task",))
+            own_title += f" by {columns[0].replace('_', ' ')}" * (columns != ("task",))
         marks = marks_of(frame, self._metrics, self.where) if self.marked else {}
-        lines = self._lines(shown, columns, list(heads), marks)
+        lines = self._lines(shown_rows, columns, list(heads), marks)
         if self.sections:
             lines[-1] = replace(lines[-1], ends_section=True)
         for section in self.sections:
-            part = section.chosen(frame, self._metrics)
+            part = section.shown_rows(frame, self._metrics)
             lines += self._lines(part, columns, list(heads), {}, section.name)
-        meaning = marks_said(cell for line in lines for cell in line.cells)
+        meaning = marks_meaning(cell for line in lines for cell in line.cells)
         return Table(
-            " · ".join(filter(None, [title, own])),
+            " · ".join(filter(None, [title, own_title])),
             (self.rows, *heads.values()),
             tuple(lines),
             notes=tuple(
-                filter(None, [self.note, *notes, *_reasons(shown, (self.rows, *columns)), meaning])
+                filter(
+                    None, [self.note, *notes, *_reasons(shown_rows, (self.rows, *columns)), meaning]
+                )
             ),
         )
 
     def _lines(
         self,
-        shown: pd.DataFrame,
+        shown_rows: pd.DataFrame,
         columns: Sequence[str],
         order: Sequence[Key],
         marks: Marks,
@@ -178,7 +180,7 @@ class Pivot:
     ) -> list[TableRow]:
         """The lines of a part of the table; those without a place come last, in their order."""
         cells: dict[tuple[Any, str], dict[Key, Cell]] = {}
-        for row in rows_in(shown):
+        for row in rows_in(shown_rows):
             key = tuple(row[name] for name in columns)
             line = cells.setdefault(self._line(row, columns, section), {})
             if key in line:
@@ -196,25 +198,27 @@ class Pivot:
             )
         ]
 
-    def _that_differ(self, shown: pd.DataFrame) -> tuple[str, ...]:
+    def _differing_columns(self, shown_rows: pd.DataFrame) -> tuple[str, ...]:
         """The columns of the frame in which its numbers differ; of probes, the task in any case."""
-        above = shown[~shown["metric"].isin(self.below)]
+        above = shown_rows[~shown_rows["metric"].isin(self.below)]
         return tuple(
             name
             for name in ("task", "metric", *axis_names(above))
             if name not in (self.rows, self.apart)
-            and (above[name].nunique(dropna=False) > 1 or (name == "task" and shown[name].any()))
+            and (
+                above[name].nunique(dropna=False) > 1 or (name == "task" and shown_rows[name].any())
+            )
         )
 
     def _line(
         self, row: Mapping[str, Any], columns: Sequence[str], section: str
     ) -> tuple[Any, str]:
         """The line of a number: its place, or None, and what the line is called."""
-        place = row[self.rows]
+        value = row[self.rows]
         if section:
-            return place, section if place is None else f"{section}, {self.rows} {place}"
-        if place is not None:
-            return place, str(place)
+            return value, section if value is None else f"{section}, {self.rows} {value}"
+        if value is not None:
+            return value, str(value)
         if row["metric"] in self.below:
             return None, axis_of(row["metric"])
         return None, axis_words(row, columns) or "model"
@@ -223,19 +227,19 @@ class Pivot:
         """The head of the column that a number stands in: ``entropy`` over ``head 3``."""
         parts = []
         for name in columns:
-            place = row[name]
-            called = self.places.get((name, place), self.places.get(place))
-            if called is not None:
-                parts.append(called)
+            value = row[name]
+            heading = self.places.get((name, value), self.places.get(value))
+            if heading is not None:
+                parts.append(heading)
             elif name == "metric":
-                parts.append(label_of(place) if self.title.endswith("%") else metric_heading(place))
-            elif name == "task" and place is not None:
+                parts.append(label_of(value) if self.title.endswith("%") else metric_heading(value))
+            elif name == "task" and value is not None:
                 metric = label_of(row["unit"]) if quantity(row["metric"]).of_task else ""
                 marks = ", ".join(filter(None, [metric, row["marks"]]))
-                parts.append(f"{place} ({marks})" if marks else place)
-            elif place is not None:
+                parts.append(f"{value} ({marks})" if marks else value)
+            elif value is not None:
                 parts.append(
-                    str(place) if _says_itself(name, place, columns) else f"{name} {place}"
+                    str(value) if _says_itself(name, value, columns) else f"{name} {value}"
                 )
         below = ", ".join(filter(None, parts[1:]))
         return "\n".join(filter(None, [*parts[:1], below])) or metric_heading(row["metric"])
@@ -252,22 +256,22 @@ def mean_over_axis(frame: pd.DataFrame, axis: str, rows: str) -> pd.DataFrame:
     if "baseline" in frame:
         frame = frame.assign(**{rows: frame[rows].mask(frame["baseline"].notna())})
     gone = {axis, "value", "low", "high", "n", "p", "why"}
-    alike = [name for name in frame if name not in gone]
-    means = frame.groupby(alike, dropna=False, sort=False)["value"].mean().reset_index()
+    group_columns = [name for name in frame if name not in gone]
+    means = frame.groupby(group_columns, dropna=False, sort=False)["value"].mean().reset_index()
     return means.assign(low=None, high=None, n=None, p=None, why="")
 
 
 def _cell_of_row(row: Mapping[str, Any], **marks: Any) -> Cell:
     value = row["value"]
     if quantity(row["metric"]).deviation and value is not None:
-        return Cell(shown_sd(value, printed_unit(row)), value=value)
+        return Cell(printed_sd(value, printed_unit(row)), value=value)
     skewed = quantity(row["metric"]).skewed
     return score_cell(value, interval_of_row(row), printed_unit(row), brackets=skewed, **marks)
 
 
-def _says_itself(name: str, place: Any, columns: Sequence[str]) -> bool:
+def _says_itself(name: str, value: Any, columns: Sequence[str]) -> bool:
     """Whether a head need not name its axis: its place is a word, or the title does."""
-    return isinstance(place, str) or columns == (name,)
+    return isinstance(value, str) or columns == (name,)
 
 
 def _reasons(frame: pd.DataFrame, axes: Sequence[str]) -> Iterator[str]:
@@ -276,16 +280,16 @@ def _reasons(frame: pd.DataFrame, axes: Sequence[str]) -> Iterator[str]:
     Args:
         axes: those whose places the table shows.
     """
-    for why, those in frame[frame["why"] != ""].groupby("why", sort=False):
-        labels = ", ".join(map(label_of, those["metric"].unique()))
+    for reason, rows in frame[frame["why"] != ""].groupby("why", sort=False):
+        labels = ", ".join(map(label_of, rows["metric"].unique()))
         places = [
-            place if isinstance(place, str) else f"{name.replace('_', ' ')} {place}"
+            value if isinstance(value, str) else f"{name.replace('_', ' ')} {value}"
             for name in dict.fromkeys(("task", *axes))
-            if name not in ("metric", "layer") and 0 < those[name].nunique() < frame[name].nunique()
-            for place in those[name].dropna().unique()
+            if name not in ("metric", "layer") and 0 < rows[name].nunique() < frame[name].nunique()
+            for value in rows[name].dropna().unique()
         ]
         of = f" of {', '.join(places)}" if places else ""
-        yield f"{labels[0].upper()}{labels[1:]}{of}: {why}."
+        yield f"{labels[0].upper()}{labels[1:]}{of}: {reason}."
 
 
 class ShownRecords(Protocol):
@@ -296,7 +300,7 @@ class ShownRecords(Protocol):
         """The records."""
 
     @property
-    def lacking(self) -> Mapping[str, str]:
+    def missing(self) -> Mapping[str, str]:
         """Why others have none, by label."""
 
     @property
@@ -311,15 +315,15 @@ class ShownRecords(Protocol):
         """They are told apart by identity, so that what is computed from them can be kept."""
 
 
-def lacking(found: ShownRecords, shown: pd.DataFrame) -> dict[str, str]:
+def reasons_missing(shown_records: ShownRecords, shown_rows: pd.DataFrame) -> dict[str, str]:
     """Reasons why models have no number among the rows that are shown."""
-    known = shown.groupby("model")["value"].count()
+    counts = shown_rows.groupby("model")["value"].count()
     reasons = {
-        model: "there are no numbers" if model in known else UNMEASURED
-        for model in found.records
-        if not known.get(model)
+        model: "there are no numbers" if model in counts else UNMEASURED
+        for model in shown_records.records
+        if not counts.get(model)
     }
-    return {**found.lacking, **reasons}
+    return {**shown_records.missing, **reasons}
 
 
 class ChartView(Protocol):
@@ -337,10 +341,10 @@ class ChartView(Protocol):
     def note(self) -> str:
         """Explanation below the heading."""
 
-    def missing(self, found: ShownRecords) -> dict[str, str]:
+    def missing(self, shown_records: ShownRecords) -> dict[str, str]:
         """Reasons why models are not in it, by label."""
 
-    def chart(self, found: ShownRecords, style: Style) -> Any:
+    def chart(self, shown_records: ShownRecords, style: Style) -> Any:
         """An Altair chart of all other models."""
 
 
@@ -359,20 +363,20 @@ class ByLayer:
         """The measurement's name, with spaces."""
         return self.name.replace("_", " ")
 
-    def chosen(self, found: ShownRecords) -> pd.DataFrame:
+    def shown_rows(self, shown_records: ShownRecords) -> pd.DataFrame:
         """The rows that are drawn."""
-        rows = rows_where(found.frame, (), dict.fromkeys(axis_names(found.frame)))
+        rows = rows_where(shown_records.frame, (), dict.fromkeys(axis_names(shown_records.frame)))
         return rows[rows["layer"].notna()]
 
-    def missing(self, found: ShownRecords) -> dict[str, str]:
+    def missing(self, shown_records: ShownRecords) -> dict[str, str]:
         """Reasons why models are not in it, by label."""
-        return lacking(found, self.chosen(found))
+        return reasons_missing(shown_records, self.shown_rows(shown_records))
 
-    def chart(self, found: ShownRecords, style: Style) -> Any:
+    def chart(self, shown_records: ShownRecords, style: Style) -> Any:
         """An Altair chart of all other models."""
         from probes.tables import charts
 
-        rows = self.chosen(found).dropna(subset="value")
+        rows = self.shown_rows(shown_records).dropna(subset="value")
         units = [printed_unit(row) for row in rows_in(rows)]
         scales = [100 if is_percent(unit) else 1 for unit in units]
         ends = {x: rows[x].astype(float) * scales for x in ("value", "low", "high")}
@@ -387,13 +391,13 @@ def tables_of_views(
     views: Sequence[AnyView], frame: pd.DataFrame, title: str, notes: Sequence[str] = ()
 ) -> list[Table]:
     """The tables among views, each with its notes; the first has those that belong to none."""
-    found: list[Table] = []
+    tables: list[Table] = []
     for view in views:
         if isinstance(view, Pivot):
-            own = notes_of(notes, view.title) if view.title else []
-            own += [] if found else notes_of(notes, "")
-            found += view.tables(frame, title, own)
-    return found
+            view_notes = notes_of(notes, view.title) if view.title else []
+            view_notes += [] if tables else notes_of(notes, "")
+            tables += view.tables(frame, title, view_notes)
+    return tables
 
 
 def note_of(title: str, note: str) -> str:

@@ -46,7 +46,7 @@ def plug_ins_of(
 
 def source_of(plug_ins: Iterable[PlugIn]) -> str:
     """SHA-256 of the measurement among plug-ins; empty if there is none."""
-    return "".join(each.sha256 for each in plug_ins if each.kind == "measurement")
+    return "".join(plug_in.sha256 for plug_in in plug_ins if plug_in.kind == "measurement")
 
 
 def plugin_failure(error: Exception, measurement: str, task: Task | None, family: str) -> str:
@@ -62,8 +62,8 @@ def plugin_failure(error: Exception, measurement: str, task: Task | None, family
         if kind != "task" and (origin := REGISTRIES[kind].origin(name))
     ]
     for kind, name, origin in plug_ins:
-        if place := failing_line(error, origin):
-            return f"the {kind} {name!r} raised {described(error)}. Fix {place}."
+        if line := failing_line(error, origin):
+            return f"the {kind} {name!r} raised {described(error)}. Fix {line}."
     if plug_ins:
         # A bad return value may cause an error only later.
         suspects = " and ".join(
@@ -86,7 +86,7 @@ def parts_of(task: Task | None, family: str, measurement: str = "") -> Iterator[
 
 def digests(plug_ins: Iterable[PlugIn]) -> dict[str, str]:
     """Part of a key: SHA-256 of the sources of plug-ins, by kind and name."""
-    return {f"{each.kind} {each.name}": each.sha256 for each in plug_ins}
+    return {f"{plug_in.kind} {plug_in.name}": plug_in.sha256 for plug_in in plug_ins}
 
 
 def as_loaded(record: Record) -> bool:
@@ -94,8 +94,8 @@ def as_loaded(record: Record) -> bool:
 
     Plug-ins that are not loaded count as unchanged.
     """
-    recorded = {(each.kind, each.name): each.sha256 for each in record.plug_ins}
-    used = {*recorded, ("measurement", record.measurement)}
+    recorded_digests = {(plug_in.kind, plug_in.name): plug_in.sha256 for plug_in in record.plug_ins}
+    used = {*recorded_digests, ("measurement", record.measurement)}
     if record.task and record.probe:
         used |= {
             ("task", plain_name(record.task.name)),
@@ -105,7 +105,7 @@ def as_loaded(record: Record) -> bool:
     for kind, name in used:
         origin = REGISTRIES[kind].origin(name)
         now = origin and origin.sha256
-        if name in REGISTRIES[kind] and recorded.get((kind, name)) != now:
+        if name in REGISTRIES[kind] and recorded_digests.get((kind, name)) != now:
             return False
     return True
 
@@ -144,15 +144,15 @@ def has_current_numerics(record: Record) -> bool:
     if name in measurements:
         version, spans_tasks = get_measurement(name).version, get_measurement(name).spans_tasks
     # The record lacks the number of documents, the base's data type and the keys of scores.
-    measured = {
+    input_digests = {
         inputs.model_copy(update={"windows": rule, "few_documents": few}).digest
         for rule in rules
         for few in (False, True)
     }
     if record.base or spans_tasks:
-        measured = {record.inputs}
+        input_digests = {record.inputs}
     source = source_of(record.plug_ins)
-    keys = {record_key(each, name, version, record.settings, source) for each in measured}
+    keys = {record_key(digest, name, version, record.settings, source) for digest in input_digests}
     return record.key in keys
 
 

@@ -23,7 +23,7 @@ import probes.tasks.builtin
 from probes.common.errors import UserError
 from probes.common.files import sha256
 from probes.common.notebook_code import begin_run, own_imports
-from probes.common.origin import Loading, Origin, described, failing_line, loading
+from probes.common.origin import Origin, PlugInEntries, described, failing_line, loading
 from probes.common.terminal import progress
 
 GROUP = "probes.plug_ins"
@@ -34,7 +34,7 @@ TASKS = Path(probes.tasks.builtin.__file__).parent
 broken: dict[str, str] = {}
 """Error by name of an entry point, or of a file in tasks/, that could not be loaded."""
 
-_loaded: dict[Path | str, Loading] = {}
+_loaded: dict[Path | str, PlugInEntries] = {}
 """Plug-ins by file, or by module of an installed package."""
 
 _helpers: dict[Path, str] = {}
@@ -74,7 +74,7 @@ def _plug_ins_not_loaded() -> Iterator[tuple[str, Callable[[], object]]]:
             yield point.name, partial(_install, point)
 
 
-def load_file(file: str | Path) -> Loading:
+def load_file(file: str | Path) -> PlugInEntries:
     """Load a file of plug-ins, or load it again if it has changed.
 
     Returns:
@@ -86,41 +86,41 @@ def load_file(file: str | Path) -> Loading:
     """
     path = Path(file).expanduser()
     if not path.is_file():
-        what = "is a folder; name a file in it" if path.is_dir() else "there is no such file"
-        raise UserError(f"--include {file}: {what}.")
+        problem = "is a folder; name a file in it" if path.is_dir() else "there is no such file"
+        raise UserError(f"--include {file}: {problem}.")
     if path.suffix != ".py":
         raise UserError(f"--include {file}: not a Python file; its name must end in .py.")
     path = path.resolve()
     name = f"plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
-    found = _load(path, str(file), name)
-    if not found.entries:
+    plug_ins = _load(path, str(file), name)
+    if not plug_ins.entries:
         raise UserError(
             f"--include {file}: registers no task, corpus, probe family, metric or measurement; a "
             "task is a function under @task(…), see docs/adding-a-task.md, a measurement one "
             "under @measurement(…), see docs/adding-a-measurement.md."
         )
-    return found
+    return plug_ins
 
 
 def included_tasks(files: Iterable[str | Path]) -> list[str]:
     """Names of the tasks defined by files of `--include`, which must have been loaded."""
     loaded = (_loaded[Path(file).expanduser().resolve()] for file in files)
-    return [name for found in loaded for name in found.names("task")]
+    return [name for plug_ins in loaded for name in plug_ins.names("task")]
 
 
-def _load(path: Path, shown: str, name: str) -> Loading:
+def _load(path: Path, label: str, name: str) -> PlugInEntries:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise UserError(f"{shown}: cannot be read ({error.strerror or error}).") from error
+        raise UserError(f"{label}: cannot be read ({error.strerror or error}).") from error
     helpers = own_imports(path, content)
-    origin = Origin(shown, (path, *helpers.values()), _digest_with_helpers(content, helpers))
+    origin = Origin(label, (path, *helpers.values()), _digest_with_helpers(content, helpers))
     if before := _loaded.get(path):
         if before.origin.sha256 == origin.sha256:
             return before
         before.unregister()
-    _forget_changed(shown, helpers)
-    with _blamed(origin), loading(origin) as found:
+    _forget_changed(label, helpers)
+    with _blamed(origin), loading(origin) as plug_ins:
         loader = _Hashed(name, str(path), content)
         spec = spec_from_loader(name, loader)
         assert isinstance(spec, ModuleSpec)
@@ -136,8 +136,8 @@ def _load(path: Path, shown: str, name: str) -> Loading:
             raise
         finally:
             sys.path.remove(str(path.parent))
-    _loaded[path] = found
-    return found
+    _loaded[path] = plug_ins
+    return plug_ins
 
 
 def _digest_with_helpers(content: bytes, helpers: Mapping[str, Path]) -> str:
@@ -150,7 +150,7 @@ def _digest_with_helpers(content: bytes, helpers: Mapping[str, Path]) -> str:
     return digest.hexdigest()
 
 
-def _forget_changed(shown: str, helpers: Mapping[str, Path]) -> None:
+def _forget_changed(label: str, helpers: Mapping[str, Path]) -> None:
     """Forget helper modules if their files have changed, so that they are imported again.
 
     Raises:
@@ -163,11 +163,11 @@ def _forget_changed(shown: str, helpers: Mapping[str, Path]) -> None:
             file = Path(loaded.__file__ or "").resolve()
             if file != path:
                 raise UserError(
-                    f"{shown}: imports {name}, but another module of this name is in use, {file}; "
+                    f"{label}: imports {name}, but another module of this name is in use, {file}; "
                     f"rename {path}."
                 )
-            known = path.stat().st_mtime < _STARTED
-            changed |= _helpers.get(path, digest if known else "") != digest
+            is_older = path.stat().st_mtime < _STARTED
+            changed |= _helpers.get(path, digest if is_older else "") != digest
         _helpers[path] = digest
     for name in helpers if changed else ():
         sys.modules.pop(name, None)
@@ -189,9 +189,9 @@ def _install(point: EntryPoint) -> None:
     distribution = f"{point.dist.name} {point.dist.version}" if point.dist else point.group
     roots = _package(point.module.partition(".")[0])
     origin = Origin(point.module, roots, _digest_of_package(roots), distribution)
-    with _blamed(origin), loading(origin) as found:
+    with _blamed(origin), loading(origin) as plug_ins:
         importlib.import_module(point.module)
-    _loaded[point.module] = found
+    _loaded[point.module] = plug_ins
 
 
 def _digest_of_package(roots: Iterable[Path]) -> str:
@@ -213,8 +213,8 @@ def _package(name: str) -> tuple[Path, ...]:
     spec = find_spec(name)
     if spec is None:
         return ()
-    places = spec.submodule_search_locations or [spec.origin or ""]
-    return tuple(Path(place).resolve() for place in places)
+    paths = spec.submodule_search_locations or [spec.origin or ""]
+    return tuple(Path(path).resolve() for path in paths)
 
 
 @contextmanager
@@ -225,8 +225,8 @@ def _blamed(origin: Origin) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         where = failing_line(error, origin) or str(origin)
         of = f" ({origin.distribution})" if origin.distribution else ""
-        what = str(error) if isinstance(error, UserError) else described(error)
-        raise UserError(f"{where}{of}: {what.rstrip('.')}. Fix the plug-in.") from error
+        problem = str(error) if isinstance(error, UserError) else described(error)
+        raise UserError(f"{where}{of}: {problem.rstrip('.')}. Fix the plug-in.") from error
 
 
 def require_loaded(names: Iterable[str]) -> None:

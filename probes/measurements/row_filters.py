@@ -64,22 +64,22 @@ class BestOnDev:
 
 def rows_where(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> pd.DataFrame:
     """The rows of some metrics, or of all, that lie where they should."""
-    found = frame[frame["metric"].isin(metrics)] if metrics else frame
-    for column, wanted in {"split": "test", **where}.items():
-        several = list(wanted) if isinstance(wanted, (list, tuple, set)) else [wanted]
-        if column not in found:
-            found = found if None in several else found.iloc[:0]
-        elif isinstance(wanted, (PlacesOf, BestOnDev)):
+    rows = frame[frame["metric"].isin(metrics)] if metrics else frame
+    for column, condition in {"split": "test", **where}.items():
+        values = list(condition) if isinstance(condition, (list, tuple, set)) else [condition]
+        if column not in rows:
+            rows = rows if None in values else rows.iloc[:0]
+        elif isinstance(condition, (PlacesOf, BestOnDev)):
             keys = [*RECORD, column]
-            same = _tuples(found[keys]).isin(_tuples(wanted.rows(frame)[keys]))
-            or_none = isinstance(wanted, PlacesOf) and wanted.or_none
-            found = found[(same | found[column].isna()) if or_none else same]
+            same = _tuples(rows[keys]).isin(_tuples(condition.rows(frame)[keys]))
+            or_none = isinstance(condition, PlacesOf) and condition.or_none
+            rows = rows[(same | rows[column].isna()) if or_none else same]
         else:
-            absent = found[column].isna()
-            known = [x for x in several if x is not None]
-            there = ~absent if ... in several else found[column].isin(known)
-            found = found[(there | absent) if None in several else there]
-    return found
+            absent = rows[column].isna()
+            present_values = [x for x in values if x is not None]
+            is_allowed = ~absent if ... in values else rows[column].isin(present_values)
+            rows = rows[(is_allowed | absent) if None in values else is_allowed]
+    return rows
 
 
 def _tuples(frame: pd.DataFrame) -> pd.MultiIndex:
@@ -94,15 +94,15 @@ def marks_of(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> Marks
     Of metrics with rows ``<metric>_p_best``, the p-values of the test behind the confidence set of
     layers; they have no value where nothing could be tested.
     """
-    found = {}
+    marks = {}
     for metric in metrics:
         best = BestOnDev(metric, where).rows(frame)
         best_layers = set(zip(best["key"], best["layer"], strict=True))
         tests = rows_where(frame, [f"{metric}_p_best"], where)
         tests = tests.astype(object).where(tests.notna(), None)
         for key, layer, p in zip(tests["key"], tests["layer"], tests["value"], strict=True):
-            found[key, metric, layer] = layer_marks(p, best=(key, layer) in best_layers)
-    return found
+            marks[key, metric, layer] = layer_marks(p, best=(key, layer) in best_layers)
+    return marks
 
 
 def axis_names(frame: pd.DataFrame) -> list[str]:
@@ -137,16 +137,16 @@ def metric_heading(metric: str) -> str:
 
 def axis_words(row: Mapping[str, Any], apart_from: Sequence[str] = ()) -> str:
     """A row's places on its axes, in words: ``labels alone``."""
-    known = (*HEADER, *Row._fields, *apart_from)
-    return ", ".join(str(x) for name, x in row.items() if name not in known and x is not None)
+    columns = (*HEADER, *Row._fields, *apart_from)
+    return ", ".join(str(x) for name, x in row.items() if name not in columns and x is not None)
 
 
-def worded(text: str, shown: pd.DataFrame) -> str:
+def worded(text: str, shown_rows: pd.DataFrame) -> str:
     """A title or note; columns in braces stand for the places of the rows that are shown."""
 
-    def places(found: re.Match[str]) -> str:
-        if found[1] not in shown:
-            return found[0]
-        return " or ".join(map(str, sorted(shown[found[1]].dropna().unique())))
+    def places(match: re.Match[str]) -> str:
+        if match[1] not in shown_rows:
+            return match[0]
+        return " or ".join(map(str, sorted(shown_rows[match[1]].dropna().unique())))
 
     return re.sub(r"\{(\w+)\}", places, text)

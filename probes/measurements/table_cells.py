@@ -10,9 +10,9 @@ from probes.records.record import task_marks
 from probes.records.result import Result
 from probes.records.row import Row
 from probes.records.values import Interval
-from probes.statistics.metrics import label_of, lower_is_better, shown
+from probes.statistics.metrics import label_of, lower_is_better, printed_score
 from probes.statistics.partition import FEWEST
-from probes.statistics.significance import ALPHA, borderline, shown_p
+from probes.statistics.significance import ALPHA, borderline, printed_p
 from probes.tables.table import NOTHING, Cell
 
 
@@ -25,17 +25,19 @@ def score_cell(
         brackets: show both ends in any case.
         fields: those of `Cell`.
     """
-    half = "" if interval is None else shown((interval[1] - interval[0]) / 2, metric)
+    half = "" if interval is None else printed_score((interval[1] - interval[0]) / 2, metric)
     if interval is not None and score is not None:
         shorter, longer = sorted((score - interval[0], interval[1] - score))
         if brackets or 3 * shorter < 2 * longer:
-            half = f"[{', '.join(shown(end, metric) for end in interval)}]"
-    return Cell(shown(score, metric), half, **{"value": score, "interval": interval, **fields})
+            half = f"[{', '.join(printed_score(end, metric) for end in interval)}]"
+    return Cell(
+        printed_score(score, metric), half, **{"value": score, "interval": interval, **fields}
+    )
 
 
 def p_cell(p: float | None) -> Cell:
     """A p-value."""
-    return Cell(NOTHING) if p is None else Cell(shown_p(p), value=p)
+    return Cell(NOTHING) if p is None else Cell(printed_p(p), value=p)
 
 
 def layer_marks(p: float | None, *, best: bool, floored: bool = False) -> dict[str, bool]:
@@ -132,8 +134,8 @@ def task_head(result: Result, metric: str = "") -> str:
 
 def n_of(results: Iterable[Result]) -> str:
     """Number of test examples; of several results the least and the greatest."""
-    found = sorted({result.examples.n["test"] for result in results})
-    return "–".join(f"{n:,}" for n in dict.fromkeys((found[0], found[-1])))
+    counts = sorted({result.examples.n["test"] for result in results})
+    return "–".join(f"{n:,}" for n in dict.fromkeys((counts[0], counts[-1])))
 
 
 def counted_head(result: Result) -> str:

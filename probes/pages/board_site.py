@@ -100,8 +100,8 @@ def write_site(submission: Submission, folder: Path) -> Path:
     candidates = named_candidates(results, place_of_submission)
     sections = [
         _section(group, ranking)
-        for every in make_rankings(candidates)
-        for group, ranking in by_task_group(every).items()
+        for whole_ranking in make_rankings(candidates)
+        for group, ranking in by_task_group(whole_ranking).items()
     ]
     content = {
         "suite_version": __version__,
@@ -112,7 +112,7 @@ def write_site(submission: Submission, folder: Path) -> Path:
             {
                 "file": path_in_results(x.path).as_posix(),
                 "measurement": x.record.measurement,
-                "why": x.why,
+                "why": x.reason,
             }
             for x in submission.left_off
         ],
@@ -120,8 +120,8 @@ def write_site(submission: Submission, folder: Path) -> Path:
     with writing(folder):
         (folder / MODELS).mkdir(parents=True, exist_ok=True)
     pages = _pages(results)
-    for file, (name, own) in pages.items():
-        write_page(own, folder / file, name, home=f"../{INDEX}")
+    for file, (name, page_results) in pages.items():
+        write_page(page_results, folder / file, name, home=f"../{INDEX}")
     for path in set((folder / MODELS).glob("*.html")) - {folder / file for file in pages}:
         path.unlink()
     write_tidy(folder / CSV, results.values())
@@ -160,14 +160,14 @@ class ModelPage(NamedTuple):
 def _pages(results: Mapping[Path, Result]) -> dict[str, ModelPage]:
     """The page of each model, by file. It has nothing of what others submitted."""
     pages: dict[str, ModelPage] = {}
-    for found in by_submission(results).values():
-        models = {x.model.name: x.model.random_seed is not None for x in found.values()}
-        own = [name for name, random in models.items() if not random]
-        alone = [name for name in models if not any(_names_model(name, of) for of in own)]
-        for name in sorted({*own, *alone}):
+    for group in by_submission(results).values():
+        models = {x.model.name: x.model.random_seed is not None for x in group.values()}
+        pretrained = [name for name, random in models.items() if not random]
+        alone = [name for name in models if not any(_names_model(name, of) for of in pretrained)]
+        for name in sorted({*pretrained, *alone}):
             n = sum(page.name == name for page in pages.values())
             file = f"{MODELS}/{folder_name(name)}{f'-{n + 1}' * bool(n)}.html"
-            of_name = {path: x for path, x in found.items() if _names_model(x.model.name, name)}
+            of_name = {path: x for path, x in group.items() if _names_model(x.model.name, name)}
             pages[file] = ModelPage(name, of_name)
     return pages
 
@@ -179,13 +179,13 @@ def _names_model(name: str, model: str) -> bool:
 
 def _filter_values(sections: Iterable[RankingSection], name: str) -> list[str]:
     """Values to choose from; none if there is no choice."""
-    found = list(dict.fromkeys(section.filters[name] for section in sections))
-    return found if len(found) > 1 else []
+    choices = list(dict.fromkeys(section.filters[name] for section in sections))
+    return choices if len(choices) > 1 else []
 
 
 def _left_off(records: Iterable[LeftOff]) -> Table:
-    counts = Counter((x.record.measurement, x.why) for x in records)
-    rows = (TableRow.of(name, str(n), why) for (name, why), n in sorted(counts.items()))
+    counts = Counter((x.record.measurement, x.reason) for x in records)
+    rows = (TableRow.of(name, str(n), reason) for (name, reason), n in sorted(counts.items()))
     return Table("Left off the board", ("measurement", "records", "why"), tuple(rows), left=3)
 
 

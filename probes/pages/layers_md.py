@@ -23,7 +23,7 @@ from probes.measurements.measurement import CSV_FIELDS, get_measurement
 from probes.measurements.table_cells import group_cell, group_metric_title, interval_note, task_head
 from probes.records.record import Record, corpus_title, limit_of, model_title, short_digest
 from probes.records.result import Result
-from probes.statistics.metrics import shown
+from probes.statistics.metrics import printed_score
 from probes.statistics.partition import FEWEST
 from probes.tables.printing import TIE, escaped_markdown, markdown, markdown_lines
 from probes.tables.table import Table, cell_text, csv_line, marks_legend
@@ -39,14 +39,14 @@ def layers_md(results: Sequence[Result]) -> str:
     title = escaped_markdown(f"# {model_title(first)} on {corpus_title(first)}")
     lines = [title + " (causal)" * first.model.causal, ""]
     marked: list[Table] = []
-    for family, chosen in families.items():
+    for family, family_results in families.items():
         lines += [f"## {family} probe, test", ""]
-        lines += [*(f"- {escaped_markdown(sentence(result))}" for result in chosen), ""]
-        for whole in score_tables(chosen):
-            table = whole.filled
+        lines += [*(f"- {escaped_markdown(sentence(result))}" for result in family_results), ""]
+        for full_table in score_tables(family_results):
+            table = full_table.filled
             marked.append(table)
             lines += [*markdown_lines(table), ""]
-            lines += [f"{note}\n" for note in table.notes[len(whole.notes) :]]
+            lines += [f"{note}\n" for note in table.notes[len(full_table.notes) :]]
     lines += [
         *(f"{line}\n" for line in marks_legend(marked)),
         " ".join([OVERVIEW, _separation(results), interval_note(results), *floor_notes(results)]),
@@ -58,12 +58,12 @@ def layers_md(results: Sequence[Result]) -> str:
         *(f"- {_details(result)}" for result in results),
         "",
     ]
-    for family, chosen in families.items():
-        for tables in evidence_tables(chosen).values():
+    for family, family_results in families.items():
+        for tables in evidence_tables(family_results).values():
             for table in tables:
                 titled = replace(table, title=f"{family} probe, {table.title}")
                 lines.append(markdown(titled, level=2))
-    lines += [*_transferability(results), *_made_of(results), ""]
+    lines += [*_transferability(results), *_provenance_line(results), ""]
     return TIE.join(map(printable_lines, "\n".join(lines).split(TIE)))
 
 
@@ -84,7 +84,7 @@ def _details(result: Result) -> str:
     """Other metrics, and the score within each group of examples, at the best layer."""
     best = result.best_layer
     scores = result.scores_of(best)
-    parts = [f"{name} {shown(value, name)}" for name, value in scores.items()]
+    parts = [f"{name} {printed_score(value, name)}" for name, value in scores.items()]
     parts.append(f"{result.facts['probe_parameters']:,} parameters")
     groups = [
         f"{name} (n = {result.examples.groups[name]:,}) {cell_text(group_cell(result, best, name))}"
@@ -118,7 +118,7 @@ def _transferability(results: Sequence[Result]) -> Iterator[str]:
     yield from (*notes, "")
 
 
-def _made_of(results: Sequence[Result]) -> Iterator[str]:
+def _provenance_line(results: Sequence[Result]) -> Iterator[str]:
     """A line on the corpus, the model and the number of examples."""
     first = results[0]
     counts = "; ".join(
@@ -150,8 +150,8 @@ def write_tables(folder: Path, results: Sequence[Result]) -> list[Path]:
     from probes.tables import figures
     from probes.tables.charts import Style
 
-    if why := figures.no_room():
-        progress.say(f"{paths[2]}: not drawn, since {why}")
+    if reason := figures.no_room():
+        progress.say(f"{paths[2]}: not drawn, since {reason}")
         paths[2].unlink(missing_ok=True)
     else:
         style = Style(width=60 + 62 * len(results))
@@ -173,10 +173,10 @@ def write_numbers(folder: Path, record: Record) -> Path:
     """
     about = record.model.name, record.corpus.name, limit_of(record)
     key = short_digest(record.key)
-    found = list(get_measurement(record.measurement).csv_lines(record))
-    columns = found[0] if found else ("layer", *CSV_FIELDS)
+    rows = list(get_measurement(record.measurement).csv_lines(record))
+    columns = rows[0] if rows else ("layer", *CSV_FIELDS)
     lines = [csv_line(("model", "corpus", "limit", *columns, "key"))]
-    lines += [csv_line([*about, *line.values(), key]) for line in found]
+    lines += [csv_line([*about, *line.values(), key]) for line in rows]
     path = numbers_path(folder, record.measurement)
     with published(path) as temporary:
         temporary.write_text("".join(lines), encoding="utf-8", newline="")

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from probes import __version__
 from probes.boards.overview import NOTE
-from probes.boards.shown_together import CorpusGroup, Group, corpus_groups, group, model_labels
+from probes.boards.shown_together import CorpusGroup, Group, all_groups, corpus_groups, model_labels
 from probes.common.errors import printable_lines
 from probes.common.files import published
 from probes.common.terminal import progress
@@ -31,15 +31,15 @@ MOST_DRAWN = 8
 
 
 def write_page(
-    found: Mapping[Path, Result],
+    results: Mapping[Path, Result],
     path: Path,
     name: str,
-    others: Mapping[Path, Record] = MappingProxyType({}),
+    corpus_records: Mapping[Path, Record] = MappingProxyType({}),
     home: str = "",
 ) -> Path:
     """Write the page of results and of records of other measurements; see `page`."""
     with published(path) as temporary:
-        temporary.write_text(page(found, name, others, home), encoding="utf-8")
+        temporary.write_text(page(results, name, corpus_records, home), encoding="utf-8")
     return path
 
 
@@ -66,46 +66,46 @@ def table_html(table: Table) -> str:
 
 
 def page(
-    found: Mapping[Path, Result],
+    results: Mapping[Path, Result],
     name: str,
-    others: Mapping[Path, Record] = MappingProxyType({}),
+    corpus_records: Mapping[Path, Record] = MappingProxyType({}),
     home: str = "",
 ) -> str:
     """The page as HTML.
 
     Args:
-        found: results by their paths.
+        results: by their paths.
         name: its title.
-        others: records of measurements of a corpus; see `probes.boards.shown_together.of_corpora`.
+        corpus_records: see `probes.boards.shown_together.corpus_records_of`.
         home: the address of a page that it belongs to; empty for none.
     """
-    every = {**found, **others}
-    models = page_models(every)
-    scored, left_out = group(found, others)
-    corpora, also_left_out = corpus_groups(others, model_labels(every))
-    groups = {f"g{i}": each for i, each in enumerate(scored)}
+    all_records = {**results, **corpus_records}
+    models = page_models(all_records)
+    scored, left_out = all_groups(results, corpus_records)
+    corpora, also_left_out = corpus_groups(corpus_records, model_labels(all_records))
+    groups = {f"g{i}": group for i, group in enumerate(scored)}
     environment = templates()
     specs: list[ChartSpec] = []
 
-    def keep(spec: ChartSpec) -> int:
+    def add_spec(spec: ChartSpec) -> int:
         specs.append(spec)
         return len(specs) - 1
 
-    show = partial(macro(environment, "section"), models=models, keep=keep)
+    show = partial(macro(environment, "section"), models=models, keep=add_spec)
     several = sum(not model.random for model in models.values()) > 1
-    own = {
+    opening = {
         "Overview": sections.overview(groups, models),
         "Leaderboard": sections.leaderboard_section(groups if several else {}),
         "Evidence": sections.evidence(groups, list(models)),
         "Breakdowns": sections.breakdowns(groups),
     }
-    last = {
-        "Claims": sections.claims(groups, found, others),
-        "Sources": sections.sources(models, list(every.values())),
+    closing = {
+        "Claims": sections.claims(groups, results, corpus_records),
+        "Sources": sections.sources(models, list(all_records.values())),
     }
-    tabs = [(title.lower(), title, show(part)) for title, part in own.items() if part.sections]
+    tabs = [(title.lower(), title, show(part)) for title, part in opening.items() if part.sections]
     tabs += _measurement_parts(corpora, groups, list(models), show)
-    tabs += [(title.lower(), title, show(part)) for title, part in last.items()]
+    tabs += [(title.lower(), title, show(part)) for title, part in closing.items()]
     return environment.get_template("page.html").render(
         name=name,
         home=home,
@@ -114,14 +114,14 @@ def page(
         models=models,
         most_drawn=MOST_DRAWN,
         several=several,
-        groups={id: each.title for id, each in groups.items()},
-        tasks=list(dict.fromkeys(unit.name for each in scored for unit in each.units)),
+        groups={id: group.title for id, group in groups.items()},
+        tasks=list(dict.fromkeys(unit.name for group in scored for unit in group.units)),
         tabs=tabs,
         overview_note=NOTE,
         left_out=left_out + also_left_out,
         data=packed(
             {
-                "models": [{"label": x, "random": each.random} for x, each in models.items()],
+                "models": [{"label": x, "random": model.random} for x, model in models.items()],
                 "charts": specs,
             }
         ),
@@ -136,12 +136,12 @@ def _measurement_parts(
     show: Callable[[sections.PageSection], Markup],
 ) -> Iterator[tuple[str, str, Markup]]:
     """A part for each measurement; that of a plug-in that fails is left out with a message."""
-    for name, given in groupby(corpora, key=lambda group: group.measurement.name):
+    for name, groups in groupby(corpora, key=lambda group: group.measurement.name):
         try:
-            part = show(sections.of_measurement(list(given), scored, models))
+            part = show(sections.measurement_section(list(groups), scored, models))
         except Exception as error:
-            if not (why := plugin_failure(error, name, None, "")):
+            if not (reason := plugin_failure(error, name, None, "")):
                 raise
-            progress.say(f"left out of the page: {name}: {why}")
+            progress.say(f"left out of the page: {name}: {reason}")
         else:
             yield f"of-{name}", name.replace("_", " ").capitalize(), part

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from probes.boards.score_charts import Drawn
+from probes.boards.score_charts import Plot
 from probes.boards.shown_together import model_key, model_labels, model_order
 from probes.common.errors import UserError
 from probes.common.files import published
@@ -21,7 +21,7 @@ from probes.measurements.chart_views import caption
 from probes.measurements.pivots import ChartView
 from probes.records.record import Record
 from probes.tables.charts import PAGE, Style
-from probes.tables.colours import of_models
+from probes.tables.colours import model_colours
 from probes.tables.figures import printable_spec
 
 ChartSpec = dict[str, Any]
@@ -50,18 +50,18 @@ class PageChart:
     wide: bool = False
 
 
-def of_view(view: ChartView, found: RecordsByModel, style: Style, **more: Any) -> PageChart:
+def view_chart(view: ChartView, findings: RecordsByModel, style: Style, **more: Any) -> PageChart:
     """The chart of a view; `more` are further attributes of `PageChart`."""
-    missing = view.missing(found)
-    title, note = caption(view, found)
-    drawn = None if found.records.keys() <= missing.keys() else view.chart(found, style)
-    return of_drawn(Drawn(drawn, missing), style, title, note, **more)
+    missing = view.missing(findings)
+    title, note = caption(view, findings)
+    chart = None if findings.records.keys() <= missing.keys() else view.chart(findings, style)
+    return page_chart(Plot(chart, missing), style, title, note, **more)
 
 
-def of_drawn(drawn: Drawn, style: Style, title: str, note: str = "", **more: Any) -> PageChart:
+def page_chart(plot: Plot, style: Style, title: str, note: str = "", **more: Any) -> PageChart:
     """A chart that has been drawn, with a caption."""
-    spec = drawn.chart and {**drawn.chart.to_dict(), "config": style.config}
-    return PageChart(title, note, spec, drawn.missing, **more)
+    spec = plot.chart and {**plot.chart.to_dict(), "config": style.config}
+    return PageChart(title, note, spec, plot.missing, **more)
 
 
 def not_measured(charts: Iterable[PageChart]) -> list[str]:
@@ -69,12 +69,12 @@ def not_measured(charts: Iterable[PageChart]) -> list[str]:
     tasks: dict[tuple[str, str, str], list[str]] = {}
     for chart in charts:
         title, _, unit = chart.title.rpartition(" · ") if chart.task else (chart.title, "", "")
-        for why in dict.fromkeys(chart.missing.values()):
-            names = ", ".join(name for name, x in chart.missing.items() if x == why)
-            tasks.setdefault((title, names, why), []).append(unit)
+        for reason in dict.fromkeys(chart.missing.values()):
+            names = ", ".join(name for name, x in chart.missing.items() if x == reason)
+            tasks.setdefault((title, names, reason), []).append(unit)
     return [
-        f"Not measured: {title} of {names}{' on ' + ', '.join(each) if any(each) else ''}: {why}."
-        for (title, names, why), each in tasks.items()
+        f"Not measured: {title} of {names}{' on ' + ', '.join(x) if any(x) else ''}: {reason}."
+        for (title, names, reason), x in tasks.items()
     ]
 
 
@@ -123,13 +123,13 @@ class PageModel(NamedTuple):
         return "○" if self.random else "●"
 
 
-def page_models(found: Mapping[Path, Record]) -> dict[str, PageModel]:
+def page_models(records: Mapping[Path, Record]) -> dict[str, PageModel]:
     """Models by label, each followed by its random twins."""
-    labels = model_labels(found)
+    labels = model_labels(records)
     firsts: dict[str, Record] = {}
-    for record in found.values():
+    for record in records.values():
         firsts.setdefault(labels[model_key(record)], record)
     return {
         label: PageModel(firsts[label], colour, pretrained_name(label) != label)
-        for label, colour in of_models(sorted(firsts, key=model_order)).items()
+        for label, colour in model_colours(sorted(firsts, key=model_order)).items()
     }

@@ -25,8 +25,8 @@ from probes.pages.page_charts import (
     PageChart,
     PageModel,
     not_measured,
-    of_drawn,
-    of_view,
+    page_chart,
+    view_chart,
 )
 from probes.records.header import CorpusRecord
 from probes.records.record import Record, model_title
@@ -52,7 +52,7 @@ class PageSection:
     """A part of the page.
 
     Attributes:
-        said: paragraphs.
+        texts: paragraphs.
         points: items of a list.
         missing: what could not be shown, and why.
         model, groups, task: by which the page is filtered; None for no filter.
@@ -60,7 +60,7 @@ class PageSection:
     """
 
     title: str = ""
-    said: Sequence[str] = ()
+    texts: Sequence[str] = ()
     points: Sequence[tuple[str, str]] = ()
     charts: Sequence[PageChart] = ()
     tables: Sequence[Table] = ()
@@ -76,11 +76,11 @@ def overview(groups: Mapping[str, Group], models: Mapping[str, PageModel]) -> Pa
     """Findings: for each model sentences and the table of layers; the curves of all."""
     trained = [label for label, model in models.items() if not model.random]
     half = replace(HALF, models=tuple(models))
-    found = []
+    sections = []
     for id, group in groups.items():
-        own = [_layers_section(group, label, trained[:MOST_OPENED]) for label in group.models]
+        parts = [_layers_section(group, label, trained[:MOST_OPENED]) for label in group.models]
         charts = [
-            of_drawn(
+            page_chart(
                 score_charts.curves_of_group(replace(group, units=[unit]), half),
                 half,
                 f"{unit.title}, n = {unit.n}",
@@ -95,10 +95,10 @@ def overview(groups: Mapping[str, Group], models: Mapping[str, PageModel]) -> Pa
             if all(x.model.random_seed is None for x in unit.results.values())
         ]
         missing = [f"No random twin among the results on {', '.join(alone)}."] if alone else []
-        found.append(
-            PageSection(group.title, charts=charts, missing=missing, sections=own, groups=id)
+        sections.append(
+            PageSection(group.title, charts=charts, missing=missing, sections=parts, groups=id)
         )
-    return PageSection(sections=found)
+    return PageSection(sections=sections)
 
 
 def _layers_section(group: Group, label: str, opened: Sequence[str]) -> PageSection:
@@ -112,15 +112,15 @@ def _layers_section(group: Group, label: str, opened: Sequence[str]) -> PageSect
 
 def leaderboard_section(groups: Mapping[str, Group]) -> PageSection:
     """Each model's best layer by task."""
-    said = [
+    texts = [
         "Each model at its best layer, by task; ▽ marks scores that are not significantly above "
         "their floor. Click a column heading to sort by it; models without a score come last. "
         "Overlapping intervals do not show that two models are equal: python -m probes compare "
         "tests pairs. Separate tables are for different texts or probes and cannot be compared "
         "with each other."
     ]
-    every = [PageSection(tables=[_best_by_model(group)], groups=id) for id, group in groups.items()]
-    return PageSection(said=said, sections=every)
+    parts = [PageSection(tables=[_best_by_model(group)], groups=id) for id, group in groups.items()]
+    return PageSection(texts=texts, sections=parts)
 
 
 def _best_by_model(group: Group) -> Table:
@@ -152,36 +152,34 @@ def _best(unit: TaskResults, model: str) -> Cell:
 
 def evidence(groups: Mapping[str, Group], models: Sequence[str]) -> PageSection:
     """Charts of the evidence behind scores by task, and tables of each model."""
-    whole, half = (replace(look, models=tuple(models)) for look in (PAGE, HALF))
+    page, half = (replace(style, models=tuple(models)) for style in (PAGE, HALF))
     sections = []
     for id, group in groups.items():
-        charts = sorted(_evidence(group, half, whole), key=lambda chart: chart.wide)
-        located = score_charts.expected_layers(group, whole)
-        charts.append(of_drawn(located, whole, "Expected layer by task", LOCATED_NOTE, wide=True))
+        charts = sorted(_evidence_charts(group, half, page), key=lambda chart: chart.wide)
+        located = score_charts.expected_layers(group, page)
+        charts.append(page_chart(located, page, "Expected layer by task", LOCATED_NOTE, wide=True))
         tables = {
             label: evidence_tables(list(results.values())) for label, results in group.paths.items()
         }
-        own = [
-            _tables_section(label, chain(*each.values())) for label, each in tables.items() if each
-        ]
-        if own or any(chart.spec for chart in charts):
+        parts = [_tables_section(label, chain(*x.values())) for label, x in tables.items() if x]
+        if parts or any(chart.spec for chart in charts):
             missing = not_measured(charts)
             sections.append(
-                PageSection(group.title, charts=charts, missing=missing, sections=own, groups=id)
+                PageSection(group.title, charts=charts, missing=missing, sections=parts, groups=id)
             )
-    said = ["Measurements that help to interpret the scores. Bands are 95 % intervals."]
-    return PageSection(said=said, sections=sections)
+    texts = ["Measurements that help to interpret the scores. Bands are 95 % intervals."]
+    return PageSection(texts=texts, sections=sections)
 
 
-def _evidence(group: Group, half: Style, whole: Style) -> Iterator[PageChart]:
-    for each in probe_measurements():
+def _evidence_charts(group: Group, half: Style, page: Style) -> Iterator[PageChart]:
+    for measurement in probe_measurements():
         for unit in group.units:
-            if any(map(each.own, unit.results.values())):
-                found = findings_of(each, unit.results)
-                for view in each.charts:
-                    chart = of_view(view, found, half, task=unit.name)
+            if any(map(measurement.own_record, unit.results.values())):
+                findings = findings_of(measurement, unit.results)
+                for view in measurement.charts:
+                    chart = view_chart(view, findings, half, task=unit.name)
                     if chart.spec and "facet" in chart.spec:
-                        chart = of_view(view, found, whole, task=unit.name, wide=True)
+                        chart = view_chart(view, findings, page, task=unit.name, wide=True)
                     yield replace(chart, title=f"{chart.title} · {group.short_title(unit)}")
 
 
@@ -191,12 +189,12 @@ def _tables_section(label: str, tables: Iterable[Table]) -> PageSection:
 
 def breakdowns(groups: Mapping[str, Group]) -> PageSection:
     """Scores by group of examples at each model's best layer."""
-    said = [
+    texts = [
         "Test scores within groups of examples, at each model's best layer. Some tasks have "
         "another metric here, one that is defined within a group. Groups that are too small have "
         "no interval. python -m probes show gives the scores for every layer and label."
     ]
-    every = [
+    parts = [
         PageSection(
             group.title,
             sections=[
@@ -208,7 +206,7 @@ def breakdowns(groups: Mapping[str, Group]) -> PageSection:
         )
         for id, group in groups.items()
     ]
-    return PageSection(said=said, sections=[each for each in every if each.sections])
+    return PageSection(texts=texts, sections=[x for x in parts if x.sections])
 
 
 def _by_group(unit: TaskResults) -> Table:
@@ -223,44 +221,46 @@ def _by_group(unit: TaskResults) -> Table:
     return Table(f"{unit.name}: {group_metric_title(first)}", heads, tuple(rows))
 
 
-def of_measurement(
-    given: Sequence[CorpusGroup], scored: Mapping[str, Group], models: Sequence[str]
+def measurement_section(
+    groups: Sequence[CorpusGroup], scored: Mapping[str, Group], models: Sequence[str]
 ) -> PageSection:
     """The charts and tables of one measurement of a corpus.
 
     Args:
-        given: its records, by what may stand together.
+        groups: its records, by what may stand together.
         scored: groups of scores on the page, by identifier.
     """
     sections = []
     style = replace(PAGE, models=tuple(models))
-    for each in given:
-        text = each.first.corpus.fingerprint
-        same = [x for x, own in scored.items() if own.units[0].first.corpus.fingerprint == text]
-        found = findings_of(each.measurement, each.records, each.paths)
-        charts = [of_view(view, found, style, wide=True) for view in each.measurement.charts]
+    for group in groups:
+        text = group.first.corpus.fingerprint
+        same = [x for x, y in scored.items() if y.units[0].first.corpus.fingerprint == text]
+        findings = findings_of(group.measurement, group.records, group.paths)
+        charts = [view_chart(view, findings, style, wide=True) for view in group.measurement.charts]
         sections.append(
             PageSection(
-                each.title,
+                group.title,
                 charts=charts,
                 sections=[
-                    _tables_section(label, measurement_tables(each.measurement, [own]))
-                    for label, own in each.records.items()
+                    _tables_section(label, measurement_tables(group.measurement, [record]))
+                    for label, record in group.records.items()
                 ],
                 missing=not_measured(charts),
                 groups=" ".join(same),
             )
         )
-    summary = given[0].measurement.summary
-    said = [f"{summary[:1].upper()}{summary[1:]}. Bands are 95 % intervals."]
-    return PageSection(said=said, sections=sections)
+    summary = groups[0].measurement.summary
+    texts = [f"{summary[:1].upper()}{summary[1:]}. Bands are 95 % intervals."]
+    return PageSection(texts=texts, sections=sections)
 
 
 def claims(
-    groups: Mapping[str, Group], found: Mapping[Path, Result], others: Mapping[Path, Record]
+    groups: Mapping[str, Group],
+    results: Mapping[Path, Result],
+    corpus_records: Mapping[Path, Record],
 ) -> PageSection:
     """Claims of two papers, tested on each model; or why there are none."""
-    said = [
+    texts = [
         "Claims of two papers (Rogers et al. 2020; Kovaleva et al. 2019), tested on these results. "
         + NOTE
     ]
@@ -268,44 +268,46 @@ def claims(
         PageSection(
             group.title,
             sections=[
-                _claims(label, paths, group, others, folded=place > 0)
-                for place, (label, paths) in enumerate(group.paths.items())
+                _claims_section(label, paths, group, corpus_records, folded=i > 0)
+                for i, (label, paths) in enumerate(group.paths.items())
             ],
             groups=id,
         )
         for id, group in groups.items()
     ]
-    subjects = {values(result, SAME_VECTORS) for result in found.values()}
-    alone = {path: x for path, x in others.items() if values(x, SAME_VECTORS) not in subjects}
+    subjects = {values(result, SAME_VECTORS) for result in results.values()}
+    alone = {
+        path: x for path, x in corpus_records.items() if values(x, SAME_VECTORS) not in subjects
+    }
     if reports := make_reports({}, "", alone):
         tables = [_verdicts(report, "") for report in reports]
         sections.append(PageSection("Without scores", tables=tables))
-    return PageSection(said=said, sections=sections)
+    return PageSection(texts=texts, sections=sections)
 
 
-def _claims(
+def _claims_section(
     label: str,
     paths: Mapping[Path, Result],
     group: Group,
-    others: Mapping[Path, Record],
+    corpus_records: Mapping[Path, Record],
     *,
     folded: bool,
 ) -> PageSection:
     first = next(iter(paths.values()))
-    every = {path: result for found in group.paths.values() for path, result in found.items()}
-    twins = twins_of(first, every)
+    results = {path: result for x in group.paths.values() for path, result in x.items()}
+    twins = twins_of(first, results)
     subjects = {values(result, SAME_VECTORS) for result in (*paths.values(), *twins.values())}
-    beside = {path: each for path, each in others.items() if values(each, SAME_VECTORS) in subjects}
-    reports = make_reports({**paths, **twins}, group.probe, beside)
+    records = {path: x for path, x in corpus_records.items() if values(x, SAME_VECTORS) in subjects}
+    reports = make_reports({**paths, **twins}, group.probe, records)
     for report in reports:
         if report.model == model_title(first):
             counts = Counter(outcome.verdict for outcome in report.outcomes.values())
             title = f"{label}: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}"
             tables = [_verdicts(report, group.probe)] if report.tested else []
-            said = [] if report.tested else [report.not_tested]
-            return PageSection(title, said=said, tables=tables, model=label, folded=folded)
-    why = f"{label}: no claim was tested (made by another version of its tasks or probe)."
-    return PageSection(missing=[why], model=label)
+            texts = [] if report.tested else [report.not_tested]
+            return PageSection(title, texts=texts, tables=tables, model=label, folded=folded)
+    reason = f"{label}: no claim was tested (made by another version of its tasks or probe)."
+    return PageSection(missing=[reason], model=label)
 
 
 def _verdicts(report: Report, probe: str) -> Table:
@@ -319,20 +321,21 @@ def sources(models: Mapping[str, PageModel], records: Sequence[Record]) -> PageS
     corpora = {record.corpus.digest: record.corpus for record in records}
     runs: dict[tuple[tuple[str, str], ...], list[Record]] = {}
     for record in records:
-        said = record.provenance.items() - {("written", record.provenance.get("written"))}
-        runs.setdefault(tuple(sorted(said)), []).append(record)
+        facts = record.provenance.items() - {("written", record.provenance.get("written"))}
+        runs.setdefault(tuple(sorted(facts)), []).append(record)
     return PageSection(
         sections=[
             PageSection(
-                "Corpora: licence and citation", sections=list(map(_corpus, corpora.values()))
+                "Corpora: licence and citation",
+                sections=list(map(_corpus_section, corpora.values())),
             ),
             PageSection("Models", tables=[_models_table(models)]),
             PageSection(
-                "Runs", sections=[_run_section(facts, made) for facts, made in runs.items()]
+                "Runs", sections=[_run_section(facts, group) for facts, group in runs.items()]
             ),
-            PageSection(f"Records: {len(records)}", tables=[_made(records)], folded=True),
+            PageSection(f"Records: {len(records)}", tables=[_records_table(records)], folded=True),
         ],
-        said=[
+        texts=[
             "Charts by Vega, Vega-Lite and Vega-Embed (BSD licence, © University of Washington "
             "Interactive Data Lab), which are embedded; the page asks the network for nothing."
         ],
@@ -344,9 +347,9 @@ def _facts_table(facts: Mapping[str, str]) -> Table:
     return Table("", ("what", "value"), rows, left=2)
 
 
-def _corpus(corpus: CorpusRecord) -> PageSection:
-    def counts(given: Mapping[str, int]) -> str:
-        return " · ".join(f"{name} {n:,}" for name, n in given.items()) or "not recorded"
+def _corpus_section(corpus: CorpusRecord) -> PageSection:
+    def counts(numbers: Mapping[str, int]) -> str:
+        return " · ".join(f"{name} {n:,}" for name, n in numbers.items()) or "not recorded"
 
     limit = f", the first {corpus.limit} sentences of train" if corpus.limited else ""
     facts = {
@@ -375,18 +378,18 @@ def _models_table(models: Mapping[str, PageModel]) -> Table:
     return Table("", (*heads, "layers", "hidden size", "parameters"), tuple(rows), left=6)
 
 
-def _run_section(facts: Sequence[tuple[str, str]], made: Sequence[Record]) -> PageSection:
-    names = ", ".join(dict.fromkeys(record.model.name for record in made))
-    corpora = ", ".join(dict.fromkeys(record.corpus.name for record in made))
-    known = dict(facts) or {"provenance": "not recorded"}
+def _run_section(facts: Sequence[tuple[str, str]], records: Sequence[Record]) -> PageSection:
+    names = ", ".join(dict.fromkeys(record.model.name for record in records))
+    corpora = ", ".join(dict.fromkeys(record.corpus.name for record in records))
+    fact_by_name = dict(facts) or {"provenance": "not recorded"}
     return PageSection(
-        f"{len(made)} record{'s' * (len(made) > 1)} of {names} on {corpora}",
-        tables=[_facts_table(known)],
+        f"{len(records)} record{'s' * (len(records) > 1)} of {names} on {corpora}",
+        tables=[_facts_table(fact_by_name)],
         folded=True,
     )
 
 
-def _made(records: Sequence[Record]) -> Table:
+def _records_table(records: Sequence[Record]) -> Table:
     rows = []
     for record in records:
         of, examples = f"{record.measurement} v{record.measurement_version}", NOTHING

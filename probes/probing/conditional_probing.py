@@ -52,8 +52,8 @@ def _layers_above_embeddings(request: Request) -> FitsPerLayer:
     if 0 not in request.layers:
         return {}
     scored = request.scores
-    wanted = scored.layers if request.level == "full" else (scored.best or scored.layers[-1],)
-    return {layer: 1 for layer in wanted if layer}
+    layers = scored.layers if request.level == "full" else (scored.best or scored.layers[-1],)
+    return {layer: 1 for layer in layers if layer}
 
 
 def _why_not_concatenated(result: Result) -> str:
@@ -110,39 +110,39 @@ def conditional_probing(context: TaskContext) -> Iterator[Row]:
     shape = context.spec, data.sentences("train"), data.n_outputs
     steps = fit_steps(*shape, [FitSeed()], converge=True)
     with context.bar((1 + len(groups)) * steps):
-        alone = _fit_and_test(context, data.features((0,), groups[0][1]))
-        both = [_fit_and_test(context, data.concatenated(0, *group)) for group in groups]
+        baseline = _fit_and_test(context, data.features((0,), groups[0][1]))
+        outputs = [_fit_and_test(context, data.concatenated(0, *group)) for group in groups]
     metric = metrics.get(context.task.metric)
-    predicted = np.concatenate([each.predicted for each in both])
-    points = metric(gold, predicted) - metric(gold, alone.predicted)
+    predicted = np.concatenate([group.predicted for group in outputs])
+    points = metric(gold, predicted) - metric(gold, baseline.predicted)
     points_intervals = _intervals(
         gold,
         lambda draws: (
             replicates(metric, gold, predicted, draws)
-            - replicates(metric, gold, alone.predicted, draws)
+            - replicates(metric, gold, baseline.predicted, draws)
         ),
         len(points),
     )
     bits: Floats = np.full(len(points), np.nan)
     bits_intervals: list[Interval] = [None] * len(points)
     if data.n_outputs:
-        gained = np.concatenate([each.log_probabilities for each in both])
-        gained = (gained - alone.log_probabilities) / np.log(2)
-        mean = _weighted_mean(alone.weights)
+        gained = np.concatenate([group.log_probabilities for group in outputs])
+        gained = (gained - baseline.log_probabilities) / np.log(2)
+        mean = _weighted_mean(baseline.weights)
         bits = mean(gold, gained)
         bits_intervals = _intervals(
             gold, lambda draws: replicates(mean, gold, gained, draws), len(bits)
         )
-    for place, layer in enumerate(context.layers):
+    for index, layer in enumerate(context.layers):
         if data.n_outputs:
-            ends = bits_intervals[place] or (None, None)
-            yield Row("added_bits", bits[place], layer, *ends)
-        yield Row("added_points", points[place], layer, *(points_intervals[place] or (None, None)))
-    if left_out := int((alone.weights == 0).sum()):
+            ends = bits_intervals[index] or (None, None)
+            yield Row("added_bits", bits[index], layer, *ends)
+        yield Row("added_points", points[index], layer, *(points_intervals[index] or (None, None)))
+    if left_out := int((baseline.weights == 0).sum()):
         yield Row("examples_left_out", left_out)
 
 
-class _Tested(NamedTuple):
+class _TestOutputs(NamedTuple):
     """Predictions of L probes for n test examples.
 
     Attributes:
@@ -156,7 +156,7 @@ class _Tested(NamedTuple):
     weights: Floats
 
 
-def _fit_and_test(context: TaskContext, features: Mapping[str, Features]) -> _Tested:
+def _fit_and_test(context: TaskContext, features: Mapping[str, Features]) -> _TestOutputs:
     """Fit a probe at each layer of `features` until convergence, and predict test."""
     from probes.training.fit import FitSeed, fit, log_probabilities, predict
 
@@ -164,11 +164,11 @@ def _fit_and_test(context: TaskContext, features: Mapping[str, Features]) -> _Te
     train, dev, test = (data.batches(x, features[x]) for x in ("train", "dev", "test"))
     fitted = fit(train, dev, data.n_outputs, spec, [FitSeed()], converge=True)
     outputs = predict(fitted, test.features, data.n_outputs, spec, data.sets)
-    found = np.zeros(outputs.shape)
+    log_probs = np.zeros(outputs.shape)
     if data.n_outputs:
-        found = log_probabilities(fitted, test, spec).cpu().double().numpy()
+        log_probs = log_probabilities(fitted, test, spec).cpu().double().numpy()
     predicted = data.in_labels_unit(outputs[:, 0].cpu().numpy())
-    return _Tested(predicted, found[:, 0], _weights(context.scorers["test"].gold, test))
+    return _TestOutputs(predicted, log_probs[:, 0], _weights(context.scorers["test"].gold, test))
 
 
 def _weights(gold: Gold, test: Batches) -> Floats:
@@ -186,8 +186,8 @@ def _weighted_mean(weights: Floats) -> Metric:
     """Weighted mean of a number per example (n,), as a function of sums over sentences."""
 
     def parts(gold: Gold, values: Floats) -> Any:
-        both = np.stack([weights * values, weights], axis=1)
-        return sparse_matrix(np.add.reduceat(both, gold.bounds[:-1]))
+        terms = np.stack([weights * values, weights], axis=1)
+        return sparse_matrix(np.add.reduceat(terms, gold.bounds[:-1]))
 
     return Metric(parts, mean_value)
 

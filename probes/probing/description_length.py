@@ -123,15 +123,16 @@ def description_length(context: TaskContext) -> Measured:
     with context.bar(len(groups) * steps):
         for layers, room in groups:
             code, labels, sets = _coded(context, layers, room)
-            sent, outcomes = decisions(labels, n_outputs, sets)
-            uniform = sum(uniform_bits(len(each), outcomes) for each in sent)
+            sequences, outcomes = decisions(labels, n_outputs, sets)
+            uniform = sum(uniform_bits(len(sequence), outcomes) for sequence in sequences)
             parts = code.bits.tolist(), code.intervals, code.block_bits.tolist()
             for layer, bits, interval, block_bits in zip(layers, *parts, strict=True):
                 rows += _code_rows(uniform, bits, interval, block_bits, code.ends, layer)
     alone = [
         sum(blocks)
         for blocks in zip(
-            *(prior_block_bits(each, code.ends, outcomes) for each in sent), strict=True
+            *(prior_block_bits(sequence, code.ends, outcomes) for sequence in sequences),
+            strict=True,
         )
     ]
     rows += _code_rows(uniform, sum(alone), None, alone, code.ends, None, ALONE)
@@ -163,8 +164,8 @@ def _code_rows(
     value = uniform / bits if bits else None
     yield Row("compression", value, layer, *ends(compressed), split="train", axes=axes)
     for start, end, of_block in zip((0, *ends_of), ends_of, block_bits, strict=False):
-        place: dict[str, AxisValue] = {**axes, "examples": start}
-        yield Row("bits_per_label", of_block / (end - start), layer, split="train", axes=place)
+        block_axes: dict[str, AxisValue] = {**axes, "examples": start}
+        yield Row("bits_per_label", of_block / (end - start), layer, split="train", axes=block_axes)
 
 
 def _coded(

@@ -51,8 +51,8 @@ def _reason_without_mixes(task: Task, probe: ProbeSpec, level: Level) -> str:
 
 def _all_layers_or_none(request: Request) -> FitsPerLayer:
     """All layers of the model, or none if only some are probed."""
-    every = len(request.layers) == request.n_layers + 1
-    return dict.fromkeys(request.layers, 1) if every else {}
+    has_all = len(request.layers) == request.n_layers + 1
+    return dict.fromkeys(request.layers, 1) if has_all else {}
 
 
 def _why_no_mixes(result: Result) -> str:
@@ -125,8 +125,8 @@ def _fit_mixes(
 
     data, spec = context.data, context.spec
     layers, n_layers = context.layers, len(context.layers)
-    left = context.memory - block_bytes(n_layers, data.width_read)
-    at_once, room = data.group_layers(left, spec, 1)
+    free_memory = context.memory - block_bytes(n_layers, data.width_read)
+    at_once, room = data.group_layers(free_memory, spec, 1)
     # Those of layers and of mixes, which are as many.
     features = data.features(layers, room * (at_once >= 2 * n_layers))
     train, dev = (data.batches(split, features[split]) for split in ("train", "dev"))
@@ -148,7 +148,7 @@ def _fit_mixes(
     groups = groups[: -(-n_layers // at_once)]
     with context.bar(len(groups) * fit_steps(spec, sentences, data.n_outputs, [FitSeed()])):
         for group in groups:
-            mixed = {split: Mixed(each, scales[group]) for split, each in features.items()}
+            mixed = {split: Mixed(x, scales[group]) for split, x in features.items()}
             fitted = fit(
                 replace(train, features=data.computed_once(mixed["train"], room)),
                 replace(dev, features=mixed["dev"]),
@@ -160,8 +160,8 @@ def _fit_mixes(
             for split, predicted in parts.items():
                 outputs = predict(fitted, mixed[split], data.n_outputs, spec, data.sets)
                 predicted.append(data.in_labels_unit(outputs[:, 0].cpu().numpy()))
-    joined = {split: np.concatenate(arrays) for split, arrays in parts.items()}
-    return weights.cpu().double().numpy(), strengths, joined
+    predictions = {split: np.concatenate(arrays) for split, arrays in parts.items()}
+    return weights.cpu().double().numpy(), strengths, predictions
 
 
 def rows_of_mixes(
@@ -192,8 +192,8 @@ def rows_of_mixes(
     if draws is not None:
         resampled = replicates(metrics.get(metric), gold, predicted["test"], draws)
     scores = {
-        split: [each[metric] for each in scorers[split].scores(given)]
-        for split, given in predicted.items()
+        split: [mix_scores[metric] for mix_scores in scorers[split].scores(predictions)]
+        for split, predictions in predicted.items()
     }
     full = weights[n_layers - 1 :]
     yield from rows_of_gains(np.array(scores["test"], dtype=np.float64), resampled, full)
@@ -230,9 +230,9 @@ def rows_of_scores(
     metric: str, layers: Sequence[int], scores: Floats, resampled: Floats | None
 ) -> Iterator[Row]:
     """Test scores with intervals, which need resamples."""
-    for place, layer in enumerate(layers):
-        between = None if resampled is None else bounds(interval(resampled[place]))
-        yield Row(metric, scores[place], layer, *ends(between))
+    for index, layer in enumerate(layers):
+        between = None if resampled is None else bounds(interval(resampled[index]))
+        yield Row(metric, scores[index], layer, *ends(between))
 
 
 FEW_CLUSTERS = f"fewer than {FEWEST} test sentences or documents"
@@ -251,9 +251,9 @@ def expected_layer(scores: Floats) -> Floats:
     steps = np.diff(scores, axis=0)
     layers = np.arange(1, len(scores)).reshape(-1, *[1] * (scores.ndim - 1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Floats = (layers * steps).sum(0) / (scores[-1] - scores[0])
+        layer: Floats = (layers * steps).sum(0) / (scores[-1] - scores[0])
     # Undefined in a resample without any gain.
-    return np.where(np.isfinite(found), found, np.nan)
+    return np.where(np.isfinite(layer), layer, np.nan)
 
 
 def centre_of_gravity(weights: Floats) -> Floats:

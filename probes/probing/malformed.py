@@ -94,21 +94,21 @@ class OtherNames:
     """
 
     def __init__(self, corpus: Corpus) -> None:
-        found: dict[tuple[object, ...], set[tuple[str, ...]]] = defaultdict(set)
+        names_by_kind: dict[tuple[object, ...], set[tuple[str, ...]]] = defaultdict(set)
         for sentence in corpus.splits["train"]:
             for span in _spans_of_names(sentence):
-                found[_kind_of_name(span, sentence)].add(sentence.words[slice(*span)])
-        self._names = {kind: sorted(names) for kind, names in found.items()}
+                names_by_kind[_kind_of_name(span, sentence)].add(sentence.words[slice(*span)])
+        self._names = {kind: sorted(names) for kind, names in names_by_kind.items()}
 
     def __call__(self, sentence: Sentence) -> Changed | None:
         """The sentence with other names."""
         words = list(sentence.words)
         for span in _spans_of_names(sentence):
             name = sentence.words[slice(*span)]
-            others = [x for x in self._names.get(_kind_of_name(span, sentence), ()) if x != name]
-            if others:
-                drawn = sha256("\0".join((sentence.document or sentence.id, *name)).encode())
-                words[slice(*span)] = others[int.from_bytes(drawn.digest()) % len(others)]
+            choices = [x for x in self._names.get(_kind_of_name(span, sentence), ()) if x != name]
+            if choices:
+                seed = sha256("\0".join((sentence.document or sentence.id, *name)).encode())
+                words[slice(*span)] = choices[int.from_bytes(seed.digest()) % len(choices)]
         changed = Changed(tuple(words), tuple(range(len(words))))
         return changed if changed.words != sentence.words else None
 
@@ -116,11 +116,11 @@ class OtherNames:
 def _spans_of_names(sentence: Sentence) -> Iterator[Span]:
     """The longest stretches of proper nouns."""
     start = None
-    for place, tag in enumerate((*sentence.upos, "")):
+    for position, tag in enumerate((*sentence.upos, "")):
         if tag == "PROPN":
-            start = place if start is None else start
+            start = position if start is None else start
         elif start is not None:
-            yield start, place
+            yield start, position
             start = None
 
 
@@ -155,13 +155,13 @@ def moved(span: Span, order: Order) -> Span | None:
     start, end = span
     if start not in order:
         return None
-    place = order.index(start)
-    found = place, place + end - start
-    return found if order[slice(*found)] == tuple(range(start, end)) else None
+    new_start = order.index(start)
+    new_span = new_start, new_start + end - start
+    return new_span if order[slice(*new_span)] == tuple(range(start, end)) else None
 
 
-def _changed(sentence: Sentence, kept: Iterable[int]) -> Changed | None:
-    order = tuple(kept)
+def _changed(sentence: Sentence, indices: Iterable[int]) -> Changed | None:
+    order = tuple(indices)
     if order == tuple(range(len(sentence))):
         return None
     return Changed(tuple(sentence.words[i] for i in order), order)
@@ -176,10 +176,10 @@ NOTE = (
 
 def _reason_not_to_perturb(task: Task, probe: ProbeSpec, level: Level) -> str:
     """The reason for not measuring a task and probe."""
-    if why := why_not(probe):
-        return why
-    whole = task.shape in ("sentence", "text")
-    return "a malformed sentence need not have the label of the whole one" if whole else ""
+    if reason := why_not(probe):
+        return reason
+    labels_texts = task.shape in ("sentence", "text")
+    return "a malformed sentence need not have the label of the whole one" if labels_texts else ""
 
 
 @measurement(
@@ -222,21 +222,21 @@ def malformed(context: TaskContext) -> Measured:
         raise NotServedError("its examples hide words or bring texts of their own")
     if not context.model.window:
         raise NotServedError("given vectors cannot be computed for malformed text")
-    every = {
+    groups = {
         name: survivors(context.corpus.splits["test"], split, perturb)
         for name, perturb in perturbations_of(context.corpus).items()
     }
-    counts = {name: len(each.kept) for name, each in every.items()}
-    every = {name: each for name, each in every.items() if counts[name]}
-    if not every:
+    counts = {name: len(group.indices) for name, group in groups.items()}
+    groups = {name: group for name, group in groups.items() if counts[name]}
+    if not groups:
         raise NotServedError("no test example survives in malformed text")
-    predicted = _predictions_by_change(context, every)
+    predicted = _predictions_by_change(context, groups)
     remaining = ", ".join(f"{n:,} {name}" for name, n in counts.items())
     return Measured(
         [
             row
-            for name, each in every.items()
-            for row in _perturbation_rows(context, name, each.kept, predicted[name])
+            for name, group in groups.items()
+            for row in _perturbation_rows(context, name, group.indices, predicted[name])
         ],
         facts={"test_examples": total, **counts},
         notes=[f"{context.task.name}: of {total:,} test examples remain {remaining}."],
@@ -247,12 +247,12 @@ class Survivors(NamedTuple):
     """The test examples whose words remain side by side in malformed sentences.
 
     Attributes:
-        kept: numbers of the examples. Shape (m,).
+        indices: numbers of the examples. Shape (m,).
         texts: malformed sentence of each example.
         spans: spans of each example in that sentence. Shape (m, spans, 2).
     """
 
-    kept: Ints
+    indices: Ints
     texts: Sequence[Text]
     spans: Ints
 
@@ -261,71 +261,73 @@ def survivors(sentences: Sequence[Sentence], split: Split, perturb: Perturbation
     """The examples of a split that survive a perturbation of its sentences."""
     changed = [perturb(sentence) or Changed((), ()) for sentence in sentences]
     texts = [Text(words, (0, len(words))) for words, _ in changed]
-    kept, spans = [], []
+    indices, spans = [], []
     for i, (number, example) in enumerate(zip(split.sentence, split.examples, strict=True)):
-        given = (span for span in (example.span, example.span2) if span)
-        places = [moved(span, changed[number].order) for span in given]
+        example_spans = (span for span in (example.span, example.span2) if span)
+        places = [moved(span, changed[number].order) for span in example_spans]
         if None not in places:
-            kept.append(i)
+            indices.append(i)
             spans.append(places)
-    own = [texts[number] for number in split.sentence[kept]]
-    return Survivors(np.array(kept, dtype=np.int64), own, np.array(spans, dtype=np.int64))
+    example_texts = [texts[number] for number in split.sentence[indices]]
+    return Survivors(
+        np.array(indices, dtype=np.int64), example_texts, np.array(spans, dtype=np.int64)
+    )
 
 
 def _predictions_by_change(
-    context: TaskContext, every: dict[str, Survivors]
+    context: TaskContext, groups: dict[str, Survivors]
 ) -> dict[str, NDArray[Any]]:
     """Predictions for the survivors of each perturbation, by layer. Each (L, m, …)."""
     from probes.extraction.reading.collectors import WordVectors
 
     layers = context.layers
     probes = StoredProbes(context, layers)
-    view = view_over((text for each in every.values() for text in each.texts), "own")
-    places = {
-        name: np.array([view.index[text] for text in each.texts]) for name, each in every.items()
+    view = view_over((text for group in groups.values() for text in group.texts), "own")
+    text_indices = {
+        name: np.array([view.index[text] for text in group.texts]) for name, group in groups.items()
     }
     intact = context.predicted(layers)
-    predicted = {name: intact[:, each.kept].copy() for name, each in every.items()}
+    predicted = {name: intact[:, group.indices].copy() for name, group in groups.items()}
     pooling, site = cast("Pooling", context.result.pooling), context.task.site
     collector = WordVectors(layers, pooling, "float32", [site])
-    for shard, found in context.read(view, collector):
-        for name, each in every.items():
-            (here,) = np.isin(places[name], shard.index).nonzero()
-            if not len(here):
+    for shard, parts in context.read(view, collector):
+        for name, group in groups.items():
+            (in_shard,) = np.isin(text_indices[name], shard.index).nonzero()
+            if not len(in_shard):
                 continue
-            start = shard.starts[np.searchsorted(shard.index, places[name][here])]
-            spans = each.spans[here] + start[:, None, None]
+            start = shard.starts[np.searchsorted(shard.index, text_indices[name][in_shard])]
+            spans = group.spans[in_shard] + start[:, None, None]
             for row, layer in enumerate(layers):
-                said = probes.predict(layer, found[layer_part(layer, site)], spans)
-                predicted[name][row, here] = said
+                predictions = probes.predict(layer, parts[layer_part(layer, site)], spans)
+                predicted[name][row, in_shard] = predictions
     return predicted
 
 
 def _perturbation_rows(
-    context: TaskContext, name: str, kept: Ints, malformed: NDArray[Any]
+    context: TaskContext, name: str, indices: Ints, malformed: NDArray[Any]
 ) -> Iterator[Row]:
     """The rows of a perturbation.
 
     Args:
-        kept: numbers of the test examples. Shape (m,).
+        indices: numbers of the test examples. Shape (m,).
         malformed: predictions in malformed text. Shape (L, m, …).
     """
     gold, metric = context.scorers["test"].gold, metrics.get(context.task.metric)
-    of_kept = np.isin(np.arange(len(gold.labels)), kept)
-    gold = gold.part(of_kept)
-    both = np.concatenate([malformed, context.predicted(context.layers)[:, kept]])
+    mask = np.isin(np.arange(len(gold.labels)), indices)
+    gold = gold.part(mask)
+    predictions = np.concatenate([malformed, context.predicted(context.layers)[:, indices]])
 
     def with_drops(scores: Floats) -> Floats:
         """Scores on both kinds of text (2 L, …), with their differences. Shape (3, L, …)."""
         pair = scores.reshape(2, len(malformed), *scores.shape[1:])
         return np.concatenate([pair, pair[1:] - pair[:1]])
 
-    values = with_drops(metric(gold, both))
+    values = with_drops(metric(gold, predictions))
     between = np.full((*values.shape, 2), np.nan)
     if (draws := draws_of(gold)) is not None:
-        between = interval(with_drops(replicates(metric, gold, both, draws)))
+        between = interval(with_drops(replicates(metric, gold, predictions, draws)))
     names = "malformed_score", "intact_score", "malformed_drop"
     for metric_name, of_layers, ends_of_layers in zip(names, values, between, strict=True):
         for layer, value, pair in zip(context.layers, of_layers, ends_of_layers, strict=True):
             axes = {"perturbation": name}
-            yield Row(metric_name, value, layer, *ends(bounds(pair)), n=len(kept), axes=axes)
+            yield Row(metric_name, value, layer, *ends(bounds(pair)), n=len(indices), axes=axes)

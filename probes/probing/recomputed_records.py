@@ -71,27 +71,27 @@ def require_recomputed(result: Result, path: Path) -> None:
     """
     _require_equal(result, path, result, _rows_from_sums(result, path))
     for name, again in _AGAIN.items():
-        if found := result.evidence.get(name):
-            _require_equal(result, path.with_name(name_of(found)), found, again(result, path))
+        if evidence := result.evidence.get(name):
+            _require_equal(result, path.with_name(name_of(evidence)), evidence, again(result, path))
 
 
 def _require_equal(result: Result, path: Path, stored: Record, again: Iterator[Row]) -> None:
     for row in again:
-        found = stored.rows.at(row.metric, row.layer, row.split, **row.axes) or Row("", None)
+        stored_row = stored.rows.at(row.metric, row.layer, row.split, **row.axes) or Row("", None)
         for field, words in NUMBERS.items():
-            one, other = getattr(found, field), getattr(row, field)
-            if not _is_close(one, other):
+            value, recount = getattr(stored_row, field), getattr(row, field)
+            if not _is_close(value, recount):
                 at = "" if row.layer is None else f", layer {row.layer}"
                 raise UserError(
-                    f"{path}: {result.task.name}{at}, {row.metric}{words}: {number_text(one)} is "
-                    f"stored, but the sums give {number_text(other)}. Run it again and export the "
-                    "new record."
+                    f"{path}: {result.task.name}{at}, {row.metric}{words}: {number_text(value)} is "
+                    f"stored, but the sums give {number_text(recount)}. Run it again and export "
+                    "the new record."
                 )
 
 
 def _is_close(stored: float | None, again: float | None) -> bool:
-    one, other = (math.nan if x is None else x for x in (stored, again))
-    return bool(np.isclose(one, other, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True))
+    first, second = (math.nan if x is None else x for x in (stored, again))
+    return bool(np.isclose(first, second, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True))
 
 
 def number_text(value: float | None) -> str:
@@ -102,18 +102,18 @@ def number_text(value: float | None) -> str:
 def _rows_from_sums(result: Result, path: Path) -> Iterator[Row]:
     sums = stored_sums(result, path)
     assert sums is not None  # see `why_not_recomputed`
-    values, drawn = _values_from_sums(result, sums, path)
+    values, replicates = _values_from_sums(result, sums, path)
     _require_counts(result, path, sums)
-    yield from rows_of_scores(result.task.metric, result.layers, values, drawn)
+    yield from rows_of_scores(result.task.metric, result.layers, values, replicates)
 
 
 def _require_counts(result: Result, path: Path, sums: Floats) -> None:
     """Raise UserError unless the sums give the stated counts of examples."""
-    for what, stated, other in _counts(result, sums):
-        if not _is_close(stated, other):
+    for noun, stated, recount in _counts(result, sums):
+        if not _is_close(stated, recount):
             raise UserError(
-                f"{path}: {result.task.name}: {stated:,} {what} are stated, but the sums give "
-                f"{other:,.0f}. Export the record that the suite wrote."
+                f"{path}: {result.task.name}: {stated:,} {noun} are stated, but the sums give "
+                f"{recount:,.0f}. Export the record that the suite wrote."
             )
 
 
@@ -135,11 +135,11 @@ def _counts(result: Result, sums: Floats) -> Iterator[tuple[str, float, float]]:
             for label, n in zip(scored, counts, strict=True):
                 yield f"test examples of {label}", in_test[label], n
     if examples.labels and result.task.kind == "classification":
-        for place, split in enumerate(SPLITS):
+        for index, split in enumerate(SPLITS):
             yield (
                 f"{split} examples",
                 examples.n[split],
-                sum(x[place] for x in examples.labels.values()),
+                sum(x[index] for x in examples.labels.values()),
             )
     n_test, groups = examples.n["test"], (0, *examples.groups.values())
     unseen = sum(examples.unseen_test_labels.values())
@@ -160,14 +160,14 @@ def _values_from_sums(result: Result, sums: Floats, path: Path) -> tuple[Floats,
     """The headline metric (layers,), and in each resample (layers, n)."""
     metric = metrics.get(result.task.metric)
     try:
-        values = np.array([metric.value(each.sum(0)) for each in sums])
+        values = np.array([metric.value(x.sum(0)) for x in sums])
         if result.examples.clusters < FEWEST:
             return values, None
         draws = resample(sums.shape[1])
-        drawn = [metric.value(resampled_sums(sparse_matrix(each), draws)) for each in sums]
+        replicates = [metric.value(resampled_sums(sparse_matrix(x), draws)) for x in sums]
     except (IndexError, TypeError, ValueError) as error:  # of another shape, or no numbers
         raise wrong_arrays_error(path) from error
-    return values, np.stack(drawn)
+    return values, np.stack(replicates)
 
 
 def _training_variance(result: Result, path: Path) -> Iterator[Row]:
@@ -176,38 +176,38 @@ def _training_variance(result: Result, path: Path) -> Iterator[Row]:
         _further_scores(rows, result.task.metric, axis) for axis in ("sample", "seed")
     )
     yield from pooled_deviations(result, pooled(list(samples.values())), seeds)
-    for layer, own in samples.items():
-        yield deviation_row("layer_training_sd", pooled([own]), layer)
-    found = resampled_scores(result, path, result.layers)
-    testable = found is not None and found.sd is not None
-    tested = p_best_of(found) if found and testable else dict.fromkeys(result.layers)
+    for layer, layer_scores in samples.items():
+        yield deviation_row("layer_training_sd", pooled([layer_scores]), layer)
+    replicates = resampled_scores(result, path, result.layers)
+    testable = replicates is not None and replicates.sd is not None
+    tested = p_best_of(replicates) if replicates and testable else dict.fromkeys(result.layers)
     for layer, p in tested.items():
         yield Row("p_best", p, layer)
 
 
 def _further_scores(rows: Rows, metric: str, axis: str) -> dict[int, list[float | None]]:
     """Scores of further fits, by layer."""
-    found: dict[int, list[float | None]] = defaultdict(list)
+    scores_by_layer: dict[int, list[float | None]] = defaultdict(list)
     for row in rows.along(axis):
         if row.metric == metric and row.layer is not None:
-            found[row.layer].append(row.value)
-    return found
+            scores_by_layer[row.layer].append(row.value)
+    return scores_by_layer
 
 
 def _localisation(result: Result, path: Path) -> Iterator[Row]:
     stored, sums = result.evidence[localisation.name], stored_mix_sums(result, path)
-    beside = path.with_name(name_of(stored))
+    mix_path = path.with_name(name_of(stored))
     if sums is None:
-        raise UserError(f"{beside}: is not beside the scores {path.name}; export both together.")
-    values, drawn = _values_from_sums(result, sums, beside)
+        raise UserError(f"{mix_path}: is not beside the scores {path.name}; export both together.")
+    values, replicates = _values_from_sums(result, sums, mix_path)
     of_samples: dict[AxisValue, list[float | None]] = defaultdict(list)
     for row in stored.rows.along("of"):
         if row.layer == len(values) - 1:
             of_samples[row.axes.get("sample") or 0].append(row.value)
     if {*map(len, of_samples.values())} != {len(values)}:
-        raise UserError(f"{beside}: has no weights of {len(values)} layers; run it again.")
+        raise UserError(f"{mix_path}: has no weights of {len(values)} layers; run it again.")
     weights = np.array(list(of_samples.values()), dtype=np.float64)
-    yield from rows_of_gains(values, drawn, weights)
+    yield from rows_of_gains(values, replicates, weights)
 
 
 _AGAIN: dict[str, Callable[[Result, Path], Iterator[Row]]] = {

@@ -46,10 +46,10 @@ def resampled_scores(result: Result, path: Path, layers: Sequence[int]) -> Repli
     sums = stored_sums(result, path)
     if sums is None:
         return None
-    places = [result.layers.index(layer) for layer in layers]
+    indices = [result.layers.index(layer) for layer in layers]
     scores = [result.score(layer) for layer in layers]
-    known = np.array([np.nan if score is None else score for score in scores])
-    return replicates_of(result, result.key, sums[places], known, layers, path)
+    stored_scores = np.array([np.nan if score is None else score for score in scores])
+    return replicates_of(result, result.key, sums[indices], stored_scores, layers, path)
 
 
 def rule_replicates(result: Result, path: Path) -> dict[str, Replicates]:
@@ -61,18 +61,18 @@ def rule_replicates(result: Result, path: Path) -> dict[str, Replicates]:
     if not has_arrays(path, RULES):
         return {}
     arrays, name = read_arrays(path, RULES), result.task.metric
-    metric, found = metrics.get(name), {}
+    metric, replicates = metrics.get(name), {}
     rules, every_sums, deviations = (arrays[name] for name in RULES)
     for rule, sums, sd in zip(rules.tolist(), every_sums, deviations.tolist(), strict=True):
         score = np.array([metric.value(sums.sum(0))])
-        recorded = result.baselines.get(rule, {}).get(name)
-        if not np.allclose(score, np.nan if recorded is None else recorded, equal_nan=True):
+        stored_score = result.baselines.get(rule, {}).get(name)
+        if not np.allclose(score, np.nan if stored_score is None else stored_score, equal_nan=True):
             raise wrong_arrays_error(path)
         name_of_noise = f"{result.key} {rule}"
-        found[rule] = Replicates(
+        replicates[rule] = Replicates(
             score, metric, [sparse_matrix(sums)], [0], name_of_noise, sd, RULE_SAMPLES - 1
         )
-    return found
+    return replicates
 
 
 def stored_sums(result: Result, path: Path) -> Floats | None:
@@ -140,7 +140,7 @@ def replicates_of(
     result: Result,
     key: str,
     sums: Floats,
-    recorded: Floats,
+    stored_scores: Floats,
     layers: Sequence[int],
     path: Path,
 ) -> Replicates | None:
@@ -149,7 +149,7 @@ def replicates_of(
     Args:
         sums: see `sums_of`. Shape (layers, clusters, k).
         key: key of the record, which seeds the noise of training.
-        recorded: the recorded scores. Shape (layers,).
+        stored_scores: the recorded scores. Shape (layers,).
         path: path of the arrays.
 
     Raises:
@@ -159,9 +159,9 @@ def replicates_of(
         return None
     metric = metrics.get(result.task.metric)
     try:
-        scores = np.array([metric.value(each.sum(0)) for each in sums])
-        is_recorded = scores.shape == recorded.shape and np.allclose(
-            scores, recorded, atol=1e-6, equal_nan=True
+        scores = np.array([metric.value(x.sum(0)) for x in sums])
+        is_recorded = scores.shape == stored_scores.shape and np.allclose(
+            scores, stored_scores, atol=1e-6, equal_nan=True
         )
     except (IndexError, TypeError, ValueError) as error:  # of another shape, or no numbers
         raise wrong_arrays_error(path) from error
@@ -169,7 +169,9 @@ def replicates_of(
         raise wrong_arrays_error(path)
     spread = training_spread(result)
     of_training = (spread.sd, spread.df) if spread else ()
-    return Replicates(recorded, metric, [sparse_matrix(x) for x in sums], layers, key, *of_training)
+    return Replicates(
+        stored_scores, metric, [sparse_matrix(x) for x in sums], layers, key, *of_training
+    )
 
 
 def wrong_arrays_error(path: Path) -> UserError:
@@ -190,31 +192,31 @@ def stored_mix_sums(result: Result, path: Path) -> Floats | None:
     Raises:
         UserError: the arrays cannot be read.
     """
-    found = result.evidence.get(LOCALISATION)
-    if found is None or result.task.metric not in metrics:
+    evidence = result.evidence.get(LOCALISATION)
+    if evidence is None or result.task.metric not in metrics:
         return None
-    beside = path.with_name(name_of(found))
-    if not all(each.with_suffix(".npz").exists() for each in (path, beside)):
+    mix_path = path.with_name(name_of(evidence))
+    if not all(json_path.with_suffix(".npz").exists() for json_path in (path, mix_path)):
         return None
-    if has_arrays(beside, SUMS):
-        sums = read_arrays(beside, SUMS)["sums"]
-        return _of_layers(sums, len(sums) if sums.ndim else 0, beside)
-    return mix_sums(result, path, beside)
+    if has_arrays(mix_path, SUMS):
+        sums = read_arrays(mix_path, SUMS)["sums"]
+        return _of_layers(sums, len(sums) if sums.ndim else 0, mix_path)
+    return mix_sums(result, path, mix_path)
 
 
-def mix_sums(result: Result, path: Path, beside: Path) -> Floats:
+def mix_sums(result: Result, path: Path, mix_path: Path) -> Floats:
     """Sums of the headline metric of every mix over each cluster; see `sums_of`.
 
     Args:
         path: path of the scores, which have the gold labels.
-        beside: path of the localisation.
+        mix_path: path of the localisation.
 
     Raises:
         UserError: predictions are missing or cannot be read.
     """
     gold = gold_of(result, read_predictions(path))
-    predicted = read_arrays(beside, ["predicted"])["predicted"]
-    return sums_of(metrics.get(result.task.metric), gold, predicted, beside)
+    predicted = read_arrays(mix_path, ["predicted"])["predicted"]
+    return sums_of(metrics.get(result.task.metric), gold, predicted, mix_path)
 
 
 def with_sums(records: Mapping[Path, Record]) -> dict[Path, tuple[Record, Arrays]]:
@@ -241,17 +243,17 @@ def with_sums(records: Mapping[Path, Record]) -> dict[Path, tuple[Record, Arrays
             return {"sums": mix_sums(results[of_scores], of_scores, path)}
         return {}
 
-    found = {}
+    exported_records = {}
     for path, record in records.items():
         try:
             arrays = sums_of(record, path)
         except UserError as error:
             progress.say(f"left out {path.name}: {error}")
             continue
-        said = {k: _named(x) if k == "command" else x for k, x in record.provenance.items()}
-        update = {"arrays": tuple(arrays), "provenance": said}
-        found[path] = record.model_copy(update=update), arrays
-    return found
+        provenance = {k: _named(x) if k == "command" else x for k, x in record.provenance.items()}
+        update = {"arrays": tuple(arrays), "provenance": provenance}
+        exported_records[path] = record.model_copy(update=update), arrays
+    return exported_records
 
 
 _FOLDERS = re.compile(r"(?:^|(?<=[=,:]))(?:~[^/]*|\.\.?|[A-Za-z]:)?[/\\](?:[^=,/\\]+[/\\])*")

@@ -147,13 +147,13 @@ def _require_array_shapes(arrays: Arrays) -> None:
     """Raise ValueError unless the arrays hold numbers for the same examples."""
     n = arrays["gold"].size
     predicted, layers = arrays["predicted"], arrays["layers"]
-    found = {name: arrays[name].shape for name in ("gold", "sentence", "punctuation")}
-    wanted = (*layers.shape, *predicted.shape[1:2], n, *predicted.shape[3:])
-    if set(found.values()) != {(n,)} or predicted.ndim != 3 + ("sets" in arrays):
-        raise ValueError(f"its arrays do not belong together: {found}")
-    if predicted.shape != wanted or not predicted.size:
-        raise ValueError(f"its predictions have the shape {predicted.shape}, not {wanted}")
-    if any(arrays[name].dtype.kind not in "biuf" for name in (*found, "predicted", "layers")):
+    shapes = {name: arrays[name].shape for name in ("gold", "sentence", "punctuation")}
+    expected_shape = (*layers.shape, *predicted.shape[1:2], n, *predicted.shape[3:])
+    if set(shapes.values()) != {(n,)} or predicted.ndim != 3 + ("sets" in arrays):
+        raise ValueError(f"its arrays do not belong together: {shapes}")
+    if predicted.shape != expected_shape or not predicted.size:
+        raise ValueError(f"its predictions have the shape {predicted.shape}, not {expected_shape}")
+    if any(arrays[name].dtype.kind not in "biuf" for name in (*shapes, "predicted", "layers")):
         raise ValueError("its arrays do not hold numbers")
     clusters = arrays["clusters"]
     if (
@@ -173,31 +173,31 @@ def _rows_of_layers(context: TaskContext, fits: Fits) -> Iterator[Row]:
         _group_intervals(test, first),
     )
     order = {} if fits.margins is None else ranking_scores(test.gold, fits.margins)
-    for place, layer in enumerate(context.layers):
-        on_dev, on_test = (fits.predicted[split][place] for split in ("dev", "test"))
+    for index, layer in enumerate(context.layers):
+        on_dev, on_test = (fits.predicted[split][index] for split in ("dev", "test"))
         scores = zip(dev.scores(on_dev), test.scores(on_test), strict=True)
         for seed, (of_dev, of_test) in enumerate(scores):
             axes = {"seed": seed} if seed else {}
             for metric, value in of_dev.items():
                 yield Row(metric, value, layer, split="dev", axes=axes)
             for metric, value in of_test.items():
-                between = None if seed else bounds[metric][place]
+                between = None if seed else bounds[metric][index]
                 yield Row(metric, value, layer, *ends(between), axes=axes)
-            for metric, split, found in (
+            for metric, split, values in (
                 ("strength", "train", fits.strength),
                 ("stopped", "dev", fits.stopped),
                 ("dev_loss", "dev", fits.dev_loss),
             ):
-                yield Row(metric, float(found[place, seed]), layer, split=split, axes=axes)
+                yield Row(metric, float(values[index, seed]), layer, split=split, axes=axes)
         for metric, estimates in order.items():
-            yield Row.estimated(metric, estimates[place], layer)
+            yield Row.estimated(metric, estimates[index], layer)
         for name, value in test.group_scores(on_test[:1])[0].items():
-            between = of_groups[name][place]
+            between = of_groups[name][index]
             yield Row(test.group_metric, value, layer, *ends(between), axes={"group": name})
-        for name, each in test.label_scores(on_test[0]).items():
+        for name, label_score in test.label_scores(on_test[0]).items():
             for metric in ("precision", "recall", "f1"):
-                value = getattr(each, metric)
-                yield Row(metric, value, layer, n=each.n, axes={"label": name})
+                value = getattr(label_score, metric)
+                yield Row(metric, value, layer, n=label_score.n, axes={"label": name})
 
 
 def _rows_of_rules(axis: str, rules: Mapping[str, Scores]) -> Iterator[Row]:
@@ -208,20 +208,20 @@ def _rows_of_rules(axis: str, rules: Mapping[str, Scores]) -> Iterator[Row]:
 
 def _rule_arrays(examples: Examples, rules: Mapping[str, Predictions], test: Scorer) -> Arrays:
     """Arrays of the rules with a prediction for every example; see `scores`."""
-    said = {name: row for name, row in rules.items() if not is_silent(row)}
+    full_rules = {name: row for name, row in rules.items() if not is_silent(row)}
     metric = metrics.get(examples.task.metric)
-    sums = [cluster_sums(metric.parts(test.gold, row), test.gold) for row in said.values()]
+    sums = [cluster_sums(metric.parts(test.gold, row), test.gold) for row in full_rules.values()]
     train, scores = examples.splits["train"], []
     clusters = np.unique(train.partition.of_sentence[train.sentence], return_inverse=True)[1]
     for sample in range(1, RULE_SAMPLES + 1):
         n = int(clusters.max()) + 1
-        drawn = np.random.default_rng(sample).integers(n, size=n)
-        times = np.bincount(drawn, minlength=n)[clusters]
-        chosen = np.repeat(np.arange(len(clusters)), times)
-        again = baseline_predictions(examples, examples.targets("train"), chosen)
-        scores.append([float(metric(test.gold, again[name][None])[0]) for name in said])
+        sampled_clusters = np.random.default_rng(sample).integers(n, size=n)
+        times = np.bincount(sampled_clusters, minlength=n)[clusters]
+        indices = np.repeat(np.arange(len(clusters)), times)
+        predictions = baseline_predictions(examples, examples.targets("train"), indices)
+        scores.append([float(metric(test.gold, predictions[name][None])[0]) for name in full_rules])
     return {
-        "rules": np.array([*said], dtype=np.str_),
+        "rules": np.array([*full_rules], dtype=np.str_),
         "rule_sums": np.array([x.toarray() for x in sums]),
         "rule_sd": np.std(scores, axis=0, ddof=1),
     }
@@ -231,8 +231,8 @@ def _group_intervals(test: Scorer, predicted: Predictions) -> dict[str, list[Int
     """Intervals of the group metric for each row of `predicted` (layers, n), by group."""
     metric = test.group_metric
     return {
-        name: intervals_by_metric(test.gold.part(keep), (metric,), predicted[:, keep])[metric]
-        for name, keep in test.groups.items()
+        name: intervals_by_metric(test.gold.part(mask), (metric,), predicted[:, mask])[metric]
+        for name, mask in test.groups.items()
     }
 
 

@@ -50,8 +50,8 @@ def _controls_per_layer(request: Request) -> FitsPerLayer:
     scored = request.scores
     if not scored.typed:
         return {}
-    every = request.level == "full" or not is_seeded(scored.probe)
-    layers = request.layers if every else scored.three_layers
+    all_layers = request.level == "full" or not is_seeded(scored.probe)
+    layers = request.layers if all_layers else scored.three_layers
     return dict.fromkeys(layers, _n_draws(scored.probe, request.level))
 
 
@@ -136,8 +136,8 @@ class _ControlTasks:
             for split in ("train", "dev", "test")
         }
         self.gold = [
-            replace(gold, labels=each, unseen=() if gold.sets is None else gold.unseen)
-            for each in labels.pop("test")
+            replace(gold, labels=draw_labels, unseen=() if gold.sets is None else gold.unseen)
+            for draw_labels in labels.pop("test")
         ]
         self._labels = labels
 
@@ -172,7 +172,7 @@ class _ControlTasks:
 
 
 def _score_minus_controls(task: float | None, controls: Sequence[float | None]) -> float | None:
-    known = [score for score in controls if score is not None]
-    if task is None or len(known) < len(controls):
+    known_scores = [score for score in controls if score is not None]
+    if task is None or len(known_scores) < len(controls):
         return None
-    return task - sum(known) / len(known)
+    return task - sum(known_scores) / len(known_scores)

@@ -106,29 +106,33 @@ def sparse_probing(context: TaskContext) -> Measured:
             splits = {split: data.batches(split, features[split]) for split in ("train", "dev")}
             orders = [features_by_variance(splits["train"], data.n_outputs)[:, 0]]
             for draw in range(n_draws):
-                drawn = torch.randperm(data.width, generator=torch.Generator().manual_seed(draw))
-                orders.append(drawn.expand_as(orders[0]))
+                permutation = torch.randperm(
+                    data.width, generator=torch.Generator().manual_seed(draw)
+                )
+                orders.append(permutation.expand_as(orders[0]))
             predicted: dict[int, list[NDArray[Any]]] = {k: [] for k in sizes}
             for order in orders:
                 widest = {
-                    split: feature_columns(each, order[:, : SIZES[-1]]).values
-                    for split, each in features.items()
+                    split: feature_columns(x, order[:, : SIZES[-1]]).values
+                    for split, x in features.items()
                 }
-                for k, found in predicted.items():
+                for k, predictions in predicted.items():
                     narrow = {split: InMemory(values[..., :k]) for split, values in widest.items()}
-                    parts = [replace(each, features=narrow[s]) for s, each in splits.items()]
+                    parts = [replace(x, features=narrow[s]) for s, x in splits.items()]
                     fitted = fit_narrow(parts[0], parts[1], data.n_outputs, spec)
                     outputs = predict(fitted, narrow["test"], data.n_outputs, PROBES["linear"])
-                    found.append(outputs[:, 0].cpu().numpy())
-            for k, (chosen, *random) in predicted.items():
-                between = intervals_by_metric(test.gold, (name,), chosen)[name]
-                for place, layer in enumerate(layers):
+                    predictions.append(outputs[:, 0].cpu().numpy())
+            for k, (top_predictions, *random_predictions) in predicted.items():
+                between = intervals_by_metric(test.gold, (name,), top_predictions)[name]
+                for index, layer in enumerate(layers):
                     at: dict[str, AxisValue] = {"k": k}
-                    score = test.scores(chosen[place : place + 1])[0][name]
-                    rows.append(Row("sparse_score", score, layer, *ends(between[place]), axes=at))
-                    scores = [test.scores(each[place : place + 1])[0][name] for each in random]
-                    known = [score for score in scores if score is not None]
-                    mean = sum(known) / n_draws if len(known) == n_draws else None
+                    score = test.scores(top_predictions[index : index + 1])[0][name]
+                    rows.append(Row("sparse_score", score, layer, *ends(between[index]), axes=at))
+                    scores = [
+                        test.scores(x[index : index + 1])[0][name] for x in random_predictions
+                    ]
+                    known_scores = [score for score in scores if score is not None]
+                    mean = sum(known_scores) / n_draws if len(known_scores) == n_draws else None
                     rows.append(Row("random_features", mean, layer, axes=at))
                     for draw, score in enumerate(scores, start=1):
                         rows.append(Row(name, score, layer, axes={**at, "draw": draw}))

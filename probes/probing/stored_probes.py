@@ -78,11 +78,11 @@ def span_means(vectors: torch.Tensor, spans: Ints) -> torch.Tensor:
 
     from probes.training.standardisation import SpanRows
 
-    own = vectors.cpu()
-    return torch.cat([SpanRows.of(rows).means(own) for rows in spans.swapaxes(0, 1)], dim=1)
+    cpu_vectors = vectors.cpu()
+    return torch.cat([SpanRows.of(rows).means(cpu_vectors) for rows in spans.swapaxes(0, 1)], dim=1)
 
 
 def probe_predictions(probe: LayerProbe, features: torch.Tensor) -> NDArray[Any]:
     """Predictions of a probe of class indices, in the form that scorers take. Shape (n, …)."""
-    said: NDArray[Any] = probe.predict(features)
-    return said if said.ndim == 1 else np.packbits(said > 0, 1)
+    predicted: NDArray[Any] = probe.predict(features)
+    return predicted if predicted.ndim == 1 else np.packbits(predicted > 0, 1)

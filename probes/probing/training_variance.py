@@ -93,38 +93,40 @@ def training_variance(context: TaskContext) -> Measured:
     predicted = context.fits(layers, [*seeds, *samples]).predicted["test"]
     metric = context.task.metric
     scores = {
-        layer: [each[metric] for each in context.scorers["test"].scores(own)]
-        for layer, own in zip(layers, predicted, strict=True)
+        layer: [fit_scores[metric] for fit_scores in context.scorers["test"].scores(fits)]
+        for layer, fits in zip(layers, predicted, strict=True)
     }
     n_seeds = len(seeds)
-    both = pooled([own[n_seeds:] for own in scores.values()])
-    of_seeds = {} if convex else {layer: own[:n_seeds] for layer, own in scores.items()}
-    rows = pooled_deviations(result, both, of_seeds)
-    for layer, own in scores.items():
-        rows.append(deviation_row("layer_training_sd", pooled([own[n_seeds:]]), layer))
-        for i, value in enumerate(own):
+    spread = pooled([fits[n_seeds:] for fits in scores.values()])
+    of_seeds = {} if convex else {layer: fits[:n_seeds] for layer, fits in scores.items()}
+    rows = pooled_deviations(result, spread, of_seeds)
+    for layer, layer_scores in scores.items():
+        rows.append(deviation_row("layer_training_sd", pooled([layer_scores[n_seeds:]]), layer))
+        for i, value in enumerate(layer_scores):
             axes = {"seed": i + 1} if i < n_seeds else {"sample": i + 1 - n_seeds}
             rows.append(Row(metric, value, layer, axes=axes))
-    rows += [Row("p_best", p, layer) for layer, p in _p_best_by_layer(context, both).items()]
-    drawn = context.examples.splits["train"].partition.clusters
-    notes = (f"The pooled deviation has {both.df} degrees of freedom.",) if both else ()
-    return Measured(rows, facts={"resampled": drawn}, notes=notes)
+    rows += [Row("p_best", p, layer) for layer, p in _p_best_by_layer(context, spread).items()]
+    resampled_units = context.examples.splits["train"].partition.clusters
+    notes = (f"The pooled deviation has {spread.df} degrees of freedom.",) if spread else ()
+    return Measured(rows, facts={"resampled": resampled_units}, notes=notes)
 
 
 def pooled_deviations(
-    result: Result, both: Spread | None, of_seeds: Mapping[int, Sequence[float | None]]
+    result: Result, spread: Spread | None, of_seeds: Mapping[int, Sequence[float | None]]
 ) -> list[Row]:
     """Standard deviations over trainings, over seeds, and over samples alone.
 
     Args:
-        both: spread over samples, each fitted from another seed.
+        spread: spread over samples, each fitted from another seed.
         of_seeds: scores of further seeds on the whole training split, by layer; may be empty.
     """
-    over_seeds = pooled([[result.score(layer), *own] for layer, own in of_seeds.items()])
+    over_seeds = pooled(
+        [[result.score(layer), *layer_scores] for layer, layer_scores in of_seeds.items()]
+    )
     return [
-        deviation_row("training_sd", both),
+        deviation_row("training_sd", spread),
         deviation_row("retraining_sd", over_seeds),
-        Row("sampling_sd", _of_samples_alone(both, over_seeds)),
+        Row("sampling_sd", _of_samples_alone(spread, over_seeds)),
     ]
 
 
@@ -133,11 +135,11 @@ def deviation_row(metric: str, spread: Spread | None, layer: int | None = None) 
     return Row(metric, spread.sd, layer, n=spread.df) if spread else Row(metric, None, layer)
 
 
-def _of_samples_alone(both: Spread | None, seeds: Spread | None) -> float | None:
+def _of_samples_alone(spread: Spread | None, seed_spread: Spread | None) -> float | None:
     """Standard deviation over training samples alone, from the difference of variances."""
-    if both is None:
+    if spread is None:
         return None
-    return math.sqrt(max(0.0, both.sd**2 - (seeds.sd if seeds else 0.0) ** 2))
+    return math.sqrt(max(0.0, spread.sd**2 - (seed_spread.sd if seed_spread else 0.0) ** 2))
 
 
 def training_spread(result: Result) -> Spread | None:

@@ -80,7 +80,7 @@ def write_parameters(
     with suppress(UserError):  # a damaged file is replaced
         parameters = {**(read_parameters(cache, record.key) or {}), **parameters}
     arrays = {name: np.ascontiguousarray(parameters[name]) for name in sorted(parameters)}
-    layers = {int(found[1]) for name in arrays if (found := _OF_LAYER.match(name))}
+    layers = {int(match[1]) for name in arrays if (match := _OF_LAYER.match(name))}
     about = {
         "key": record.key,
         "measurement": record.measurement,
@@ -133,8 +133,8 @@ def note_cache(folder: Path, cache: Path) -> None:
 
 def caches_of(folder: Path) -> list[Path]:
     """The cache that is noted in a folder of records, if any, and the one that runs use."""
-    noted = folder / CACHE
-    return [*([Path(noted.read_text("utf-8"))] if noted.exists() else []), default_cache()]
+    note = folder / CACHE
+    return [*([Path(note.read_text("utf-8"))] if note.exists() else []), default_cache()]
 
 
 def read_about(path: Path) -> dict[str, Any]:
@@ -166,26 +166,26 @@ def folded(parameters: Parameters, layer: int, kind: str = "") -> list[tuple[Flo
         computes weight · x + bias; of an MLP, negative outputs of the first are replaced by 0.
     """
 
-    def of(name: str) -> Floats:
+    def array_of(name: str) -> Floats:
         return parameters[of_layer(layer, name)].astype(np.float64)
 
-    weight, bias, scale = of("weight"), of("bias"), of("scale")
+    weight, bias, scale = array_of("weight"), array_of("bias"), array_of("scale")
     if "projection" in parameters:
         matrix = parameters["projection"].astype(np.float64)
-        of_spans = (weight * of("projected-scale")).reshape(len(weight), -1, matrix.shape[1])
+        of_spans = (weight * array_of("projected-scale")).reshape(len(weight), -1, matrix.shape[1])
         weight = (of_spans @ matrix.T).reshape(len(weight), -1)
     weight = weight * scale
-    found = [(weight, bias - weight @ of("mean"))]
+    probe_layers = [(weight, bias - weight @ array_of("mean"))]
     if of_layer(layer, "weight-2") in parameters:
-        found.append((of("weight-2"), of("bias-2")))
+        probe_layers.append((array_of("weight-2"), array_of("bias-2")))
     if "label-unit" in parameters:
         mean, deviation = parameters["label-unit"]
-        weight, bias = found[-1]
-        found[-1] = weight * deviation, bias * deviation + mean
-    weight, bias = found[-1]
+        weight, bias = probe_layers[-1]
+        probe_layers[-1] = weight * deviation, bias * deviation + mean
+    weight, bias = probe_layers[-1]
     if kind == "classification" and len(bias) == 2:
-        found[-1] = weight[1:] - weight[:1], bias[1:] - bias[:1]
-    return found
+        probe_layers[-1] = weight[1:] - weight[:1], bias[1:] - bias[:1]
+    return probe_layers
 
 
 @contextmanager
@@ -204,5 +204,5 @@ def _checksum(arrays: Parameters) -> str:
     return f"{value:08x}"
 
 
-def _unreadable(path: Path, why: str) -> UserError:
-    return UserError(f"{path}: not readable ({why}); delete it and run again.")
+def _unreadable(path: Path, reason: str) -> UserError:
+    return UserError(f"{path}: not readable ({reason}); delete it and run again.")

@@ -80,8 +80,8 @@ class Record(Frozen):
 
     @model_validator(mode="after")
     def _sound(self) -> Record:
-        outside = [layer for layer in self.extent if not 0 <= layer <= self.model.n_layers]
-        if outside or min(self.extent.values()) < 1:
+        bad_layers = [layer for layer in self.extent if not 0 <= layer <= self.model.n_layers]
+        if bad_layers or min(self.extent.values()) < 1:
             raise ValueError(f"extent {self.extent} of a model of {self.model.n_layers} layers")
         for name in ("words_per_second", "bytes_on_disk"):
             if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", self.provenance.get(name, "0")):
@@ -100,9 +100,9 @@ FitsPerLayer = dict[int, int]
 """Number of measurements to make, by layer."""
 
 
-def includes(found: FitsPerLayer, wanted: FitsPerLayer) -> bool:
+def includes(extent: FitsPerLayer, wanted_extent: FitsPerLayer) -> bool:
     """Whether every layer has been measured as often as it should be."""
-    return all(found.get(layer, 0) >= n for layer, n in wanted.items())
+    return all(extent.get(layer, 0) >= n for layer, n in wanted_extent.items())
 
 
 def merged_fits(extent: FitsPerLayer, other: FitsPerLayer) -> FitsPerLayer:

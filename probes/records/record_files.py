@@ -80,8 +80,8 @@ def path_in_results(path: Path) -> Path:
 def name_of(record: Record) -> str:
     """The name of a record's file."""
     task, family = record.task, record.probe
-    of = task.name if task else "", family.family if family else ""
-    return record_name(*of, record.measurement, record.key)
+    names = task.name if task else "", family.family if family else ""
+    return record_name(*names, record.measurement, record.key)
 
 
 def is_complete(path: Path, record: Record) -> bool:
@@ -124,21 +124,21 @@ def _regular(path: Path) -> Path:
 
 def _of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object; readers differ in which value they take of a name that occurs twice."""
-    if len(found := dict(pairs)) < len(pairs):
+    if len(content := dict(pairs)) < len(pairs):
         raise ValueError(f"{Counter(name for name, _ in pairs).most_common(1)[0][0]} occurs twice")
-    return found
+    return content
 
 
 def unreadable(path: Path, error: Exception) -> UserError:
     """The error for a record that cannot be read."""
-    why = (str(error) if isinstance(error, ValueError | OSError) else described(error)).split("\n")[
-        0
-    ]
+    reason = (str(error) if isinstance(error, ValueError | OSError) else described(error)).split(
+        "\n"
+    )[0]
     if isinstance(error, ValidationError):
         first = error.errors()[0]
-        why = ": ".join((".".join(map(str, first["loc"])), first["msg"])).lstrip(": ")
+        reason = ": ".join((".".join(map(str, first["loc"])), first["msg"])).lstrip(": ")
     return UserError(
-        f"{path}: not a readable result ({why}); if it was one, delete it and run again."
+        f"{path}: not a readable result ({reason}); if it was one, delete it and run again."
     )
 
 
@@ -151,14 +151,14 @@ def read_arrays(path: Path, names: Iterable[str] = ()) -> Arrays:
     Raises:
         UserError: there are none, or they cannot be read.
     """
-    beside = path.with_suffix(".npz")
+    archive = path.with_suffix(".npz")
     try:
-        with np.load(_regular(beside), allow_pickle=False) as stored:
+        with np.load(_regular(archive), allow_pickle=False) as stored:
             arrays = dict(stored)
         # A damaged table of contents may name fewer than there are.
         if missing := set(names) - arrays.keys():
             raise ValueError(f"it lacks {', '.join(sorted(missing))}")
-        if odd := [name for name, found in arrays.items() if not isinstance(found, np.ndarray)]:
+        if odd := [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]:
             raise ValueError(f"{odd[0]} is no array")
         return arrays
     except _UNREADABLE as error:
@@ -199,18 +199,18 @@ def read_records(
     Those of another schema are counted in one message for each folder.
     """
     records = {}
-    others: Counter[tuple[Path, object]] = Counter()
+    n_by_schema: Counter[tuple[Path, object]] = Counter()
     with infrequent_garbage_collection():
         for path in paths:
             try:
                 records[path] = read(path)
             except SchemaError as error:
-                others[path.parent, error.version] += 1
+                n_by_schema[path.parent, error.version] += 1
             except UserError as error:
                 progress.say(f"left out {error}")
-    for (where, version), n in others.items():
+    for (folder, version), n in n_by_schema.items():
         progress.say(
-            f"left out {counted(n, 'result')} of schema {version} in {where}; this version reads "
+            f"left out {counted(n, 'result')} of schema {version} in {folder}; this version reads "
             f"schema {SCHEMA_VERSION}: run the same command again to compute them anew"
         )
     return records
@@ -230,8 +230,8 @@ def record_paths(folder: Path) -> list[Path]:
 
     Published ones are found only if `folder` is their folder or one in it.
     """
-    found = sorted(folder.rglob("*-????????.json"))
-    return [path for path in found if not is_published(path.relative_to(folder))]
+    paths = sorted(folder.rglob("*-????????.json"))
+    return [path for path in paths if not is_published(path.relative_to(folder))]
 
 
 def is_published(path: Path) -> bool:
@@ -242,15 +242,15 @@ def is_published(path: Path) -> bool:
 
 def or_published(*folders: Path) -> str:
     """Hint for the error that there are no results: the folder of published ones, if any."""
-    there = [path for folder in folders if (path := folder / PUBLISHED).is_dir()]
-    return f", or name {there[0]}" if there else ""
+    published_folders = [path for folder in folders if (path := folder / PUBLISHED).is_dir()]
+    return f", or name {published_folders[0]}" if published_folders else ""
 
 
 class Index:
     """Records by their files; one is read again only when its file has changed."""
 
     def __init__(self) -> None:
-        self._known: dict[Path, tuple[tuple[int, int], Record]] = {}
+        self._records: dict[Path, tuple[tuple[int, int], Record]] = {}
 
     def read(self, path: Path) -> Record:
         """The record at `path`.
@@ -260,14 +260,14 @@ class Index:
             SchemaError: it has another schema.
         """
         state = file_state(path)
-        known = self._known.get(path)
-        if known is None or known[0] != state:
-            known = self._known[path] = state, read_record(path)
-        return known[1]
+        state_and_record = self._records.get(path)
+        if state_and_record is None or state_and_record[0] != state:
+            state_and_record = self._records[path] = state, read_record(path)
+        return state_and_record[1]
 
     def add(self, path: Path, record: Record) -> None:
         """Add a record that has just been written to `path`."""
-        self._known[path] = file_state(path), record
+        self._records[path] = file_state(path), record
 
 
 def comparable_content(record: Record) -> dict[str, Any]:
@@ -276,6 +276,6 @@ def comparable_content(record: Record) -> dict[str, Any]:
     Nor does it matter whether predictions are beside it, or sums instead, nor whether the digest of
     the configuration is there: that of the model covers it.
     """
-    aside = ("seconds", "provenance", "suite_version", "encoding", "schema_version", "arrays")
+    fields = ("seconds", "provenance", "suite_version", "encoding", "schema_version", "arrays")
     of_models = {name: {"configuration"} for name in ("model", "base")}
-    return record.model_dump(exclude={**dict.fromkeys(aside, True), **of_models})
+    return record.model_dump(exclude={**dict.fromkeys(fields, True), **of_models})

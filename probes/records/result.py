@@ -64,9 +64,9 @@ class Result(Record):
             for split in ("dev", "test"):
                 if self.at(metric, layer, split) is None:
                     raise ValueError(f"layer {layer} has no {metric} on {split}")
-        scored = zip(self.rows.metric, self.rows.layer, strict=True)
-        if beyond := {x for name, x in scored if name == metric} - {None, *self.extent}:
-            raise ValueError(f"layers {sorted(map(str, beyond))} are not in its extent")
+        pairs = zip(self.rows.metric, self.rows.layer, strict=True)
+        if extra_layers := {x for name, x in pairs if name == metric} - {None, *self.extent}:
+            raise ValueError(f"layers {sorted(map(str, extra_layers))} are not in its extent")
         return self
 
     @property
@@ -88,8 +88,10 @@ class Result(Record):
         """
         row = self.at(self.task.metric, layer, split)
         if row is None:
-            known = ", ".join(map(str, self.layers))
-            raise UserError(f"{self.task.name}: layer {layer} was not probed; give one of {known}.")
+            layers = ", ".join(map(str, self.layers))
+            raise UserError(
+                f"{self.task.name}: layer {layer} was not probed; give one of {layers}."
+            )
         return row.value
 
     def scores_of(self, layer: int) -> Scores:
@@ -116,19 +118,19 @@ class Result(Record):
         return self._rules("reference")
 
     def _rules(self, axis: str) -> dict[str, Scores]:
-        found: dict[str, Scores] = defaultdict(dict)
+        rule_scores: dict[str, Scores] = defaultdict(dict)
         for row in self.rows.along(axis):
-            found[str(row.axes[axis])][row.metric] = row.value
-        return dict(found)
+            rule_scores[str(row.axes[axis])][row.metric] = row.value
+        return dict(rule_scores)
 
     def best_of(self, layers: Collection[int], split: str = "dev") -> int:
         """The layer with the best headline score on a split; of equal ones the lowest."""
 
-        def place(layer: int) -> tuple[float, int]:
+        def sort_key(layer: int) -> tuple[float, int]:
             score = self.score(layer, split)
             return float("-inf") if score is None else score, -layer
 
-        return max(layers, key=place)
+        return max(layers, key=sort_key)
 
     @property
     def best_layer(self) -> int:
@@ -149,10 +151,10 @@ class Result(Record):
         0; of equal ones the first. None if none of them is defined.
         """
         metric = self.task.metric
-        scores = {name: given.get(metric) for name, given in self.baselines.items()}
+        scores = {name: rule_scores.get(metric) for name, rule_scores in self.baselines.items()}
         scores["layer 0"] = self.headline.get(0)
-        known = [(name, score) for name, score in scores.items() if score is not None]
-        return max(known, key=lambda x: x[1], default=None)
+        defined_scores = [(name, score) for name, score in scores.items() if score is not None]
+        return max(defined_scores, key=lambda x: x[1], default=None)
 
     def is_floored(self, layer: int) -> bool:
         """Whether a layer's score is not significantly above the floor.
@@ -178,25 +180,25 @@ class Result(Record):
         """Headline test scores by layer; evidence behind other scores is not shown with these."""
         return {layer: self.score(layer) for layer in self.layers}
 
-    def found(self, measurement: str) -> Rows | None:
+    def evidence_rows(self, measurement: str) -> Rows | None:
         """The rows of the evidence that a measurement gave; None if there is no record of it."""
         record = self.evidence.get(measurement)
         return None if record is None else record.rows
 
     def row(self, measurement: str, metric: str, layer: int | None = None) -> Row | None:
         """A number of the evidence, without axes; None if it was not measured."""
-        found = self.found(measurement) or Rows()
+        rows = self.evidence_rows(measurement) or Rows()
         splits = "test", "train", "dev", "all"
-        return next(filter(None, (found.at(metric, layer, split) for split in splits)), None)
+        return next(filter(None, (rows.at(metric, layer, split) for split in splits)), None)
 
     def with_baselines(self, baselines: Mapping[str, Scores]) -> Result:
         """The result with more baselines."""
-        more = [
+        rows = [
             Row(metric, value, axes={"baseline": name})
             for name, scores in baselines.items()
             for metric, value in scores.items()
         ]
-        return self.model_copy(update={"rows": Rows.of([*self.rows, *more])} if more else {})
+        return self.model_copy(update={"rows": Rows.of([*self.rows, *rows])} if rows else {})
 
     def with_evidence(self, *records: Record) -> Result:
         """The result with these records added to its evidence."""

@@ -34,7 +34,7 @@ HEADER = (
 """Columns that the header of a record adds to each of its rows in a long frame."""
 
 AxisValue = int | float | str | None
-"""A place on an axis."""
+"""A value on an axis of a row."""
 
 
 class Row(NamedTuple):
@@ -65,15 +65,15 @@ class Row(NamedTuple):
 
     @classmethod
     def estimated(
-        cls, metric: str, found: Estimate, layer: int | None = None, **fields: Any
+        cls, metric: str, estimate: Estimate, layer: int | None = None, **fields: Any
     ) -> Row:
         """A row of an estimate, such as `ModelContext.mean` gives: a value with its interval.
 
         Args:
             fields: further fields of the row.
         """
-        low, high = found.interval or (None, None)
-        return cls(metric, found.value, layer, low, high, why=found.missing or "", **fields)
+        low, high = estimate.interval or (None, None)
+        return cls(metric, estimate.value, layer, low, high, why=estimate.missing or "", **fields)
 
     @property
     def interval(self) -> Interval:
@@ -105,7 +105,7 @@ class Rows(Frozen):
     p: tuple[FiniteFloat | None, ...] = ()
     why: tuple[str, ...] = ()
     axes: dict[str, tuple[AxisValue, ...]] = Field(default_factory=dict)
-    """Places by axis; None where a row has no such axis."""
+    """Values by axis; None where a row has no such axis."""
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Rows:
@@ -115,55 +115,55 @@ class Rows(Frozen):
             TypeError: something is no `Row`, or has a value that is no number.
             ValueError: a number is infinite, or an axis has the name of another column.
         """
-        every = list(rows)
-        for row in every:
+        row_list = list(rows)
+        for row in row_list:
             if not isinstance(row, Row):
                 raise TypeError(f"compute() gave {row!r} where a Row is expected")
-        names = dict.fromkeys(name for row in every for name in row.axes)
+        names = dict.fromkeys(name for row in row_list for name in row.axes)
         columns: dict[str, list[Any]] = {
-            name: [getattr(row, name) for row in every] for name in Row._fields[:-1]
+            name: [getattr(row, name) for row in row_list] for name in Row._fields[:-1]
         }
         for name in _NUMBERS:
             columns[name] = [_float_or_none(x) for x in columns[name]]
         for name in _COUNTS:
             columns[name] = [None if x is None else int(x) for x in columns[name]]
-        axes = {name: tuple(_axis_value(row.axes.get(name)) for row in every) for name in names}
+        axes = {name: tuple(_axis_value(row.axes.get(name)) for row in row_list) for name in names}
         return cls.model_validate({**columns, "axes": axes})
 
     @model_validator(mode="before")
     @classmethod
-    def _whole(cls, given: Any) -> Any:
+    def _with_all_columns(cls, content: Any) -> Any:
         """Add the columns that a file leaves out, and write out those that it numbers."""
-        if not isinstance(given, Mapping) or not given:
-            return given
-        if "metric" not in given:
+        if not isinstance(content, Mapping) or not content:
+            return content
+        if "metric" not in content:
             raise ValueError("rows without a metric")
-        columns = {name: _written_out(x) for name, x in given.items() if name != "axes"}
-        axes = {name: _written_out(x) for name, x in given.get("axes", {}).items()}
+        columns = {name: _written_out(x) for name, x in content.items() if name != "axes"}
+        axes = {name: _written_out(x) for name, x in content.get("axes", {}).items()}
         n = len(columns["metric"])
         defaults = {name: (x,) * n for name, x in _DEFAULTS.items()}
         return {**defaults, **columns, "axes": axes}
 
     @model_serializer(mode="wrap")
-    def _without_defaults(self, as_usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        columns: dict[str, Any] = as_usual(self)
+    def _without_defaults(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        columns: dict[str, Any] = serialise(self)
         axes = {name: _numbered(column) for name, column in columns.pop("axes").items()}
-        kept = {
+        stored_columns = {
             name: _numbered(column)
             for name, column in columns.items()
             if set(column) - {_DEFAULTS.get(name)}
         }
-        return {**kept, "axes": axes} if axes else kept
+        return {**stored_columns, "axes": axes} if axes else stored_columns
 
     @field_validator("axes")
     @classmethod
     def _named(cls, axes: dict[str, tuple[AxisValue, ...]]) -> dict[str, tuple[AxisValue, ...]]:
-        if taken := axes.keys() & {*HEADER, *Row._fields}:
-            raise ValueError(f"an axis cannot be called {min(taken)!r}; rename it")
+        if reserved_names := axes.keys() & {*HEADER, *Row._fields}:
+            raise ValueError(f"an axis cannot be called {min(reserved_names)!r}; rename it")
         return axes
 
     @model_validator(mode="after")
-    def _even(self) -> Rows:
+    def _equal_lengths(self) -> Rows:
         columns = [*(getattr(self, name) for name in Row._fields[:-1]), *self.axes.values()]
         if len(set(map(len, columns))) > 1:
             raise ValueError("its rows have columns of different lengths")
@@ -172,36 +172,36 @@ class Rows(Frozen):
     def at(
         self, metric: str, layer: int | None = None, split: str = "test", **axes: AxisValue
     ) -> Row | None:
-        """The row of a metric at a place; None if there is none.
+        """The row of a metric at a layer, split and axes; None if there is none.
 
         Args:
-            axes: all places that it has on axes.
+            axes: all values that it has on axes.
         """
-        places = tuple(axes.pop(name, None) for name in self.axes)
-        found = self._numbers_by_place.get((metric, layer, split, places))
-        return None if found is None or axes else self._row(found)
+        axis_values = tuple(axes.pop(name, None) for name in self.axes)
+        number = self._row_numbers.get((metric, layer, split, axis_values))
+        return None if number is None or axes else self._row(number)
 
     def along(self, axis: str) -> list[Row]:
-        """The rows that have a place on an axis."""
+        """The rows that have a value on an axis."""
         column = self.axes.get(axis, ())
-        return [self._row(i) for i, place in enumerate(column) if place is not None]
+        return [self._row(i) for i, axis_value in enumerate(column) if axis_value is not None]
 
     def with_metric(self, metric: str) -> list[Row]:
         """The rows of a metric."""
         return [self._row(i) for i, name in enumerate(self.metric) if name == metric]
 
     @cached_property
-    def _numbers_by_place(self) -> dict[tuple[Any, ...], int]:
-        """The number of each row by metric, layer, split and places; of equal ones the first."""
-        keys = zip(self.metric, self.layer, self.split, self._places, strict=True)
-        found: dict[tuple[Any, ...], int] = {}
+    def _row_numbers(self) -> dict[tuple[Any, ...], int]:
+        """Index of each row by metric, layer, split and axis values; of equal ones the first."""
+        keys = zip(self.metric, self.layer, self.split, self._axis_values, strict=True)
+        row_numbers: dict[tuple[Any, ...], int] = {}
         for number, key in enumerate(keys):
-            found.setdefault(key, number)
-        return found
+            row_numbers.setdefault(key, number)
+        return row_numbers
 
     @property
-    def _places(self) -> list[tuple[AxisValue, ...]]:
-        """The places of each row on all axes."""
+    def _axis_values(self) -> list[tuple[AxisValue, ...]]:
+        """The values of each row on all axes."""
         return list(zip(*self.axes.values(), strict=True)) or [()] * len(self)
 
     def _row(self, number: int) -> Row:
@@ -214,8 +214,8 @@ class Rows(Frozen):
 
     def __iter__(self) -> Iterator[Row]:  # type: ignore[override]
         columns = [getattr(self, name) for name in Row._fields[:-1]]
-        for *fields, of in zip(*columns, self._places, strict=True):
-            axes = {name: x for name, x in zip(self.axes, of, strict=True) if x is not None}
+        for *fields, values in zip(*columns, self._axis_values, strict=True):
+            axes = {name: x for name, x in zip(self.axes, values, strict=True) if x is not None}
             yield Row._make([*fields, axes])
 
 
@@ -233,8 +233,8 @@ def _numbered(column: Sequence[Any]) -> Any:
     texts = str in (types := set(map(type, column))) and types <= {str, int, type(None)}
     if not texts or 10 * len(distinct) > len(column):
         return column
-    number = {text: i for i, text in enumerate(distinct)}
-    return {"distinct": list(distinct), "at": [number[text] for text in column]}
+    index = {text: i for i, text in enumerate(distinct)}
+    return {"distinct": list(distinct), "at": [index[text] for text in column]}
 
 
 def _written_out(column: Any) -> Any:
@@ -246,5 +246,5 @@ def _written_out(column: Any) -> Any:
 
 
 def _axis_value(value: Any) -> AxisValue:
-    place: AxisValue = value.item() if hasattr(value, "item") else value
-    return place
+    plain_value: AxisValue = value.item() if hasattr(value, "item") else value
+    return plain_value

@@ -58,8 +58,8 @@ def span_of(
     values: Iterable[float | None], low: float | None, high: float | None
 ) -> tuple[float, float]:
     """The given ends of a colour scale, or those of the values; without any, 0 and 1."""
-    known = [x for x in values if x is not None and math.isfinite(x)]
+    numbers = [x for x in values if x is not None and math.isfinite(x)]
     return (
-        min(known, default=0.0) if low is None else low,
-        max(known, default=1.0) if high is None else high,
+        min(numbers, default=0.0) if low is None else low,
+        max(numbers, default=1.0) if high is None else high,
     )

@@ -27,7 +27,7 @@ from probes.extraction.reading.encoding import (
     Arrays,
     StoreRequest,
     as_given,
-    collected,
+    full_store,
     read,
     read_changed,
     text_vectors,
@@ -327,7 +327,7 @@ class CorpusReader:
         if request.missing():
             require_room(request.cache, request.bytes_missing())
             with self._explained(request.collector) as (encoder, batch_tokens):
-                make = collected if key[1] else vectors_of
+                make = full_store if key[1] else vectors_of
                 store = make(request, encoder, batch_tokens)
         elif key[1]:  # the model need not be loaded again
             store = Store(request.cache, request.key)

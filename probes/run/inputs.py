@@ -20,7 +20,7 @@ from probes.common.files import folder_name
 from probes.compute.devices import DType, uses_cuda
 from probes.data.sentence import Corpus
 from probes.data.sources import Source
-from probes.extraction.models.model_files import ModelSource, find_model, stored_layers
+from probes.extraction.models.model_files import ModelSource, find_model, n_configured_layers
 from probes.extraction.models.model_names import RANDOM_NAME, VECTORS, random_prefix
 from probes.extraction.models.stored_dtype import stored_dtype
 from probes.extraction.reading.chat_process import DATE
@@ -178,7 +178,7 @@ class LazyModel:
     @cached_property
     def n_layers(self) -> int:
         """Number of blocks; the model is loaded only if its config.json does not say."""
-        return stored_layers(self.source.config) or self.description.info.n_layers
+        return n_configured_layers(self.source.config) or self.description.info.n_layers
 
     @cached_property
     def language_model(self) -> Encoder:
@@ -297,7 +297,7 @@ class LazyCorpus:
     @cached_property
     def has_few_documents(self) -> bool:
         """Whether too few documents are named in test; reads a corpus that is not known."""
-        if self.source.items or not (self.source.own or self.source.limit):
+        if self.source.items or not (self.source.from_user or self.source.limit):
             return False
         return has_few(sentence.document for sentence in self.value.splits["test"])
 

@@ -321,7 +321,7 @@ class ModelRun:
         """Why a measurement is not made for the task and probe of a job; empty if it is."""
         task = self.task(job.task)
         assert task
-        lacking = definition.lacking(self.corpus.layers)
+        lacking = definition.missing_annotation(self.corpus.layers)
         return lacking or definition.missing(task, PROBES[job.family], self.config.level)
 
     def left_out(self, job: Job, error: Exception) -> LeftOutError | None:

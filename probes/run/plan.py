@@ -10,7 +10,7 @@ from probes.common.errors import UserError, counted
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
 from probes.data.sources import Source
-from probes.extraction.models.model_files import stored_layers
+from probes.extraction.models.model_files import n_configured_layers
 from probes.measurements.measurement import (
     get_measurement,
 )
@@ -115,7 +115,7 @@ def model_runs(
     # Before the corpus is read: a layer that no model has is found at once.
     for model in models:
         encoder = model.in_memory
-        n_layers = encoder.info.n_layers if encoder else stored_layers(model.source.config)
+        n_layers = encoder.info.n_layers if encoder else n_configured_layers(model.source.config)
         if n_layers is not None:
             layers_of(config, n_layers, model.source.name)
     require_pairs(config, len(models))

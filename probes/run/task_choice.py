@@ -17,7 +17,7 @@ from probes.measurements.plugin_keys import plugin_failure
 from probes.measurements.plugins import included_tasks
 from probes.run.config import RunConfig
 from probes.run.inputs import LazyCorpus
-from probes.tasks.builtin import STANDARD, TASK_GROUPS, expanded, group_of_task, tasks
+from probes.tasks.builtin import STANDARD, TASK_GROUPS, expand_groups, group_of_task, tasks
 from probes.tasks.columns import task_of
 from probes.tasks.morphology import is_morphological, morphology
 from probes.tasks.positions import Position
@@ -117,7 +117,7 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
     # A label column of the user hides a feature of the treebank that has its name.
     own_tasks = {**feature_tasks, **own_tasks}
     served_tasks = []
-    for name in expanded(config.tasks or default, own_tasks):
+    for name in expand_groups(config.tasks or default, own_tasks):
         if name in reasons:
             continue
         task = own_tasks[name] if name in own_tasks else tasks.get(name)
@@ -145,7 +145,7 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
         else:
             omissions.skip(name, reason)
     for group in config.tasks:
-        members = expanded([group], own_tasks)
+        members = expand_groups([group], own_tasks)
         served = {plain_name(task.name) for task in served_tasks}
         if group in TASK_GROUPS and served.isdisjoint(members):
             of_group = {**reasons, **omissions.failed}
@@ -203,7 +203,7 @@ def require_measurable(config: RunConfig, corpus: LazyCorpus) -> None:
                 f"consists of {KINDS[items]}; {_for_items(items)}"
             )
         try:
-            reason = definition.lacking(corpus.layers)
+            reason = definition.missing_annotation(corpus.layers)
         except Exception as error:
             if failure := plugin_failure(error, name, None, ""):
                 raise UserError(failure) from error

@@ -72,9 +72,9 @@ def block(n_clusters: int, seed: int) -> Draws:
     rng, draws = np.random.default_rng(seed), np.empty((RESAMPLES, n_clusters), np.float32)
     for first in range(0, RESAMPLES, _ROWS):
         rows = draws[first : first + _ROWS]
-        drawn = rng.integers(n_clusters, size=rows.shape)
-        drawn += n_clusters * np.arange(len(rows))[:, None]
-        rows[:] = np.bincount(drawn.ravel(), minlength=rows.size).reshape(rows.shape)
+        indices = rng.integers(n_clusters, size=rows.shape)
+        indices += n_clusters * np.arange(len(rows))[:, None]
+        rows[:] = np.bincount(indices.ravel(), minlength=rows.size).reshape(rows.shape)
     return draws
 
 
@@ -118,8 +118,8 @@ def summed(parts: csr_array, cluster: Ints, n_clusters: int) -> csr_array:
 def resampled_sums(sums: csr_array, draws: Draws) -> Floats:
     """Sum cluster contributions (clusters, k) over every resample. Shape (resamples, k)."""
     if sums.nnz < _DENSE * math.prod(sums.shape):
-        found: Floats = (sums.T @ draws.T).T
-        return found
+        totals: Floats = (sums.T @ draws.T).T
+        return totals
     dense = sums.toarray()
     blocks = (draws[first : first + _ROWS] for first in range(0, len(draws), _ROWS))
     return np.concatenate([block.astype(np.float64) @ dense for block in blocks])
@@ -136,9 +136,9 @@ def influence(metric: Metric, sums: csr_array) -> Floats:
         sums: result of `cluster_sums`.
     """
     dense, h = sums.toarray(), 1e-3
-    whole = dense.sum(0)
-    found: Floats = (metric.value(whole + h * dense) - metric.value(whole - h * dense)) / (2 * h)
-    return found
+    total = dense.sum(0)
+    slope: Floats = (metric.value(total + h * dense) - metric.value(total - h * dense)) / (2 * h)
+    return slope
 
 
 def interval(values: Floats, limits: tuple[float, float] = (-math.inf, math.inf)) -> Floats:
@@ -150,11 +150,11 @@ def interval(values: Floats, limits: tuple[float, float] = (-math.inf, math.inf)
         limits: lowest and highest possible value. Normal or t noise in `values` may go beyond.
     """
     tail = (1 - LEVEL) / 2
-    bounds = np.full((*values.shape[:-1], 2), np.nan)
-    known = ~np.isnan(values).all(-1)
-    if known.any():
-        bounds[known] = np.moveaxis(np.nanquantile(values[known], [tail, 1 - tail], axis=-1), 0, -1)
-    return bounds.clip(*limits)
+    ends = np.full((*values.shape[:-1], 2), np.nan)
+    valid = ~np.isnan(values).all(-1)
+    if valid.any():
+        ends[valid] = np.moveaxis(np.nanquantile(values[valid], [tail, 1 - tail], axis=-1), 0, -1)
+    return ends.clip(*limits)
 
 
 def bounds(pair: Floats) -> tuple[float, float] | None:
@@ -168,21 +168,21 @@ def informative(pair: Interval) -> Interval:
     return None if pair is None or pair[0] == pair[1] else pair
 
 
-def unknown(why: str) -> Estimate:
+def missing_estimate(reason: str) -> Estimate:
     """An estimate without a value, and the reason."""
-    return Estimate(value=None, interval=None, missing=why)
+    return Estimate(value=None, interval=None, missing=reason)
 
 
-def estimate_of(value: float, replicates: Floats | None, what: str) -> Estimate:
+def estimate_of(value: float, replicates: Floats | None, clusters: str) -> Estimate:
     """A number, with the percentile interval of its replicates.
 
     Args:
         replicates: the number in each resample, shape (resamples,); None for no interval.
-        what: name of the resampled clusters, in the plural.
+        clusters: name of the resampled clusters, in the plural.
     """
     pair = None if replicates is None else bounds(interval(replicates))
-    why = f"fewer than {FEWEST} {what}" if replicates is None else "undefined in resamples"
-    return Estimate(value=value, interval=pair, missing=None if pair else why)
+    reason = f"fewer than {FEWEST} {clusters}" if replicates is None else "undefined in resamples"
+    return Estimate(value=value, interval=pair, missing=None if pair else reason)
 
 
 def weights(n_clusters: int) -> Floats | None:
@@ -190,25 +190,25 @@ def weights(n_clusters: int) -> Floats | None:
     return None if n_clusters < FEWEST else resample(n_clusters).astype(np.float64)
 
 
-def means(values: Floats, cluster: Ints, n_clusters: int, what: str) -> list[Estimate]:
+def means(values: Floats, cluster: Ints, n_clusters: int, clusters: str) -> list[Estimate]:
     """The mean of each column, with its interval over clusters of rows.
 
     Args:
         values: shape (n, k).
         cluster: cluster of each row. Shape (n,).
-        what: name of the clusters, in the plural.
+        clusters: name of the clusters, in the plural.
     """
     if not len(values):
-        return [unknown("nothing to average")] * values.shape[1]
+        return [missing_estimate("nothing to average")] * values.shape[1]
     sums = np.stack([np.bincount(cluster, column, n_clusters) for column in values.T], axis=1)
     counts = np.bincount(cluster, minlength=n_clusters)
     replicates: list[Floats | None] = [None] * values.shape[1]
-    if (drawn := weights(n_clusters)) is not None:
-        rows = drawn @ counts
-        totals = np.full((len(drawn), values.shape[1]), np.nan)
-        np.divide(drawn @ sums, rows[:, None], out=totals, where=rows[:, None] > 0)
+    if (draws := weights(n_clusters)) is not None:
+        rows = draws @ counts
+        totals = np.full((len(draws), values.shape[1]), np.nan)
+        np.divide(draws @ sums, rows[:, None], out=totals, where=rows[:, None] > 0)
         replicates = list(totals.T)
     return [
-        estimate_of(float(column.mean()), each, what)
-        for column, each in zip(values.T, replicates, strict=True)
+        estimate_of(float(column.mean()), column_replicates, clusters)
+        for column, column_replicates in zip(values.T, replicates, strict=True)
     ]

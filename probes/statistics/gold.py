@@ -39,10 +39,10 @@ def chunk_spans(names: Sequence[str], tags: Ints, first: NDArray[np.bool_]) -> C
     changed[1:] = kinds[1:] != kinds[:-1]
     starts = inside & (begins | changed | first)
     stops = np.flatnonzero(np.append(starts | ~inside | first, True))
-    where = np.flatnonzero(starts)
-    ends = stops[np.searchsorted(stops, where, side="right")]
-    which = np.array(types, dtype=object)[kinds[where]]
-    return set(zip(where.tolist(), ends.tolist(), which.tolist(), strict=True))
+    positions = np.flatnonzero(starts)
+    ends = stops[np.searchsorted(stops, positions, side="right")]
+    chunk_types = np.array(types, dtype=object)[kinds[positions]]
+    return set(zip(positions.tolist(), ends.tolist(), chunk_types.tolist(), strict=True))
 
 
 def chunk_f1(n_right: Floats, n_gold: Floats, n_predicted: Floats) -> Floats:
@@ -125,7 +125,7 @@ class Gold:
         return self.n_sentences if self.partition is None else self.partition.n
 
     @cached_property
-    def place(self) -> Ints:
+    def sentence_index(self) -> Ints:
         """Number of each example's sentence, from 0 without gaps. Shape (n,)."""
         return np.repeat(np.arange(self.n_sentences), np.diff(self.bounds))
 
@@ -152,29 +152,29 @@ class Gold:
         """The gold chunks where labels are BIO tags."""
         return chunk_spans(self.tags, self.codes, self.first)
 
-    def chunks_in(self, given: Predictions) -> Chunks:
+    def chunks_in(self, predicted: Predictions) -> Chunks:
         """The chunks in predicted BIO tags (n,); a negative prediction counts as O."""
         outside = len(self.tags) - 1
-        return chunk_spans(self.tags, np.where(given < 0, outside, given), self.first)
+        return chunk_spans(self.tags, np.where(predicted < 0, outside, predicted), self.first)
 
-    def indicators(self, given: Predictions) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def indicators(self, predicted: Predictions) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Gold and predicted labels as booleans, from predictions (n, bytes).
 
         Returns:
             two arrays of shape (n, labels), unseen labels last.
         """
         assert self.sets is not None
-        found = np.zeros((len(given), self.sets.shape[1]), dtype=bool)
+        is_predicted = np.zeros((len(predicted), self.sets.shape[1]), dtype=bool)
         n_classes = len(self.classes)
-        found[:, :n_classes] = np.unpackbits(given, axis=-1, count=n_classes)
-        return self.sets[self.labels], found
+        is_predicted[:, :n_classes] = np.unpackbits(predicted, axis=-1, count=n_classes)
+        return self.sets[self.labels], is_predicted
 
-    def right(self, given: Predictions) -> NDArray[np.bool_]:
+    def right(self, predicted: Predictions) -> NDArray[np.bool_]:
         """True for right predictions; a label set must be right as a whole. Shape (n,)."""
         if self.sets is None:
-            return np.asarray(given == self.labels)
-        wanted, found = self.indicators(given)
-        return np.asarray((wanted == found).all(1))
+            return np.asarray(predicted == self.labels)
+        is_gold, is_predicted = self.indicators(predicted)
+        return np.asarray((is_gold == is_predicted).all(1))
 
     @cached_property
     def counts(self) -> Ints:
@@ -189,6 +189,6 @@ class Gold:
         lengths = np.diff(self.bounds)
         groups = []
         for length in np.unique(lengths):
-            (which,) = np.nonzero(lengths == length)
-            groups.append((which, self.bounds[which][:, None] + np.arange(length)))
+            (group,) = np.nonzero(lengths == length)
+            groups.append((group, self.bounds[group][:, None] + np.arange(length)))
         return groups

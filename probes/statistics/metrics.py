@@ -78,8 +78,8 @@ def label_of(name: str) -> str:
 
 def axis_of(name: str) -> str:
     """Axis title for a number: ``UUAS, %``."""
-    given = quantity(name)
-    unit = "%" if given.percent else given.unit
+    number = quantity(name)
+    unit = "%" if number.percent else number.unit
     return f"{label_of(name)}, {unit}" if unit else label_of(name)
 
 
@@ -127,15 +127,15 @@ def metric_over_draws(metric: Metric, n: int) -> Metric:
 def mean_of_draws(values: Floats) -> Floats:
     """Mean over the last axis. The mean of equal values is exactly that value."""
     first = values[..., :1]
-    found: Floats = first[..., 0] + (values - first).mean(-1)
-    return found
+    mean: Floats = first[..., 0] + (values - first).mean(-1)
+    return mean
 
 
 metrics.add(
     "accuracy",
     # Share of examples predicted right.
     Metric(
-        lambda gold, given: mean_parts(gold, gold.right(given).astype(float)),
+        lambda gold, predicted: mean_parts(gold, gold.right(predicted).astype(float)),
         mean_value,
         percent=True,
         counts=1,
@@ -161,7 +161,7 @@ metrics.add(
     "mae",
     # Mean absolute error, in the label's unit.
     Metric(
-        lambda gold, given: mean_parts(gold, np.abs(given - gold.labels).astype(float)),
+        lambda gold, predicted: mean_parts(gold, np.abs(predicted - gold.labels).astype(float)),
         mean_value,
         NUMBERS,
         label="MAE",
@@ -172,29 +172,33 @@ metrics.add(
 )
 
 
-def class_parts(gold: Gold, given: Predictions) -> csr_array:
+def class_parts(gold: Gold, predicted: Predictions) -> csr_array:
     """Each sentence's gold, predicted and right examples of each label, unseen labels last.
 
     Shape (sentences, 3 × labels).
     """
     if gold.sets is not None:
-        wanted, found = gold.indicators(given)
-        each = np.concatenate([wanted, found, wanted & found], axis=1).astype(np.float64)
-        return sparse_matrix(np.add.reduceat(each, gold.bounds[:-1]))
+        is_gold, is_predicted = gold.indicators(predicted)
+        parts = np.concatenate([is_gold, is_predicted, is_gold & is_predicted], axis=1).astype(
+            np.float64
+        )
+        return sparse_matrix(np.add.reduceat(parts, gold.bounds[:-1]))
     n = len(gold.classes) + len(set(gold.unseen))
-    given = given.astype(np.int64)  # stored integers may be too narrow for 3 × labels
-    named = given >= 0
-    right = given == gold.codes
-    rows = np.concatenate([gold.place, gold.place[named], gold.place[right]])
-    columns = np.concatenate([gold.codes, n + given[named], 2 * n + given[right]])
+    predicted = predicted.astype(np.int64)  # stored integers may be too narrow for 3 × labels
+    valid = predicted >= 0
+    right = predicted == gold.codes
+    rows = np.concatenate(
+        [gold.sentence_index, gold.sentence_index[valid], gold.sentence_index[right]]
+    )
+    columns = np.concatenate([gold.codes, n + predicted[valid], 2 * n + predicted[right]])
     return sparse_matrix((np.ones(len(rows)), (rows, columns)), (gold.n_sentences, 3 * n))
 
 
 def _class_parts_of(
-    which: Callable[[Gold], NDArray[np.bool_]], gold: Gold, given: Predictions
+    label_mask: Callable[[Gold], NDArray[np.bool_]], gold: Gold, predicted: Predictions
 ) -> csr_array:
-    """`class_parts` of the labels for which `which` is true."""
-    return class_parts(gold, given)[:, np.flatnonzero(np.tile(which(gold), 3))]
+    """`class_parts` of the labels for which `label_mask` is true."""
+    return class_parts(gold, predicted)[:, np.flatnonzero(np.tile(label_mask(gold), 3))]
 
 
 def _known(gold: Gold) -> NDArray[np.bool_]:
@@ -209,23 +213,23 @@ def _frequent(least: int, gold: Gold) -> NDArray[np.bool_]:
 
 def _balanced_accuracy(sums: Floats) -> Floats:
     """Mean recall over the classes that occur."""
-    count, _, right = np.split(sums, 3, axis=-1)
-    recall = ratio(right, count, otherwise=0.0)
-    return ratio(recall.sum(-1), (count > 0).sum(-1))
+    n_gold, _, n_right = np.split(sums, 3, axis=-1)
+    recall = ratio(n_right, n_gold, otherwise=0.0)
+    return ratio(recall.sum(-1), (n_gold > 0).sum(-1))
 
 
 def _macro_f1(sums: Floats) -> Floats:
     """Mean F1 over the labels that occur. Labels unseen in train score 0."""
-    count, given, right = np.split(sums, 3, axis=-1)
-    here = count > 0
-    f1 = ratio(2 * right, count + given, otherwise=0.0)
-    return ratio((f1 * here).sum(-1), here.sum(-1))
+    n_gold, n_predicted, n_right = np.split(sums, 3, axis=-1)
+    occurs = n_gold > 0
+    f1 = ratio(2 * n_right, n_gold + n_predicted, otherwise=0.0)
+    return ratio((f1 * occurs).sum(-1), occurs.sum(-1))
 
 
 def _micro_f1(sums: Floats) -> Floats:
     """F1 over all decisions, one per label (Tenney et al. 2019b); for single labels, accuracy."""
-    count, given, right = (part.sum(-1) for part in np.split(sums, 3, axis=-1))
-    return ratio(2 * right, count + given, otherwise=0.0)
+    n_gold, n_predicted, n_right = (part.sum(-1) for part in np.split(sums, 3, axis=-1))
+    return ratio(2 * n_right, n_gold + n_predicted, otherwise=0.0)
 
 
 metrics.add(
@@ -266,13 +270,13 @@ metrics.add(
 )
 
 
-def _chunk_parts(gold: Gold, given: Predictions) -> csr_array:
+def _chunk_parts(gold: Gold, predicted: Predictions) -> csr_array:
     """Each sentence's right, gold and predicted chunks."""
-    wanted, found = gold.chunks, gold.chunks_in(given)
+    gold_chunks, predicted_chunks = gold.chunks, gold.chunks_in(predicted)
     columns = []
-    for chunks in (wanted & found, wanted, found):
+    for chunks in (gold_chunks & predicted_chunks, gold_chunks, predicted_chunks):
         starts = np.array([start for start, _, _ in chunks], dtype=np.int64)
-        columns.append(np.bincount(gold.place[starts], minlength=gold.n_sentences))
+        columns.append(np.bincount(gold.sentence_index[starts], minlength=gold.n_sentences))
     return sparse_matrix(np.stack(columns, axis=1).astype(float))
 
 
@@ -296,14 +300,14 @@ metrics.add(
 )
 
 
-def _root_parts(gold: Gold, given: Predictions) -> csr_array:
+def _root_parts(gold: Gold, predicted: Predictions) -> csr_array:
     """For each sentence, 1 if the predicted root is right, and 1."""
     right = np.zeros(gold.n_sentences)
-    for which, examples in gold.by_length:
+    for group, examples in gold.by_length:
         ignored = gold.punctuation[examples]
         ignored = ignored & ~ignored.all(1, keepdims=True)
-        root = np.where(ignored, np.inf, given[examples]).argmin(1)
-        right[which] = gold.labels[examples[np.arange(len(which)), root]] == 0
+        root = np.where(ignored, np.inf, predicted[examples]).argmin(1)
+        right[group] = gold.labels[examples[np.arange(len(group)), root]] == 0
     return sparse_matrix(np.stack([right, np.ones_like(right)], axis=1))
 
 
@@ -317,7 +321,7 @@ metrics.add(
 metrics.mark_as_shipped()
 
 
-def shown(value: float | None, metric: str) -> str:
+def printed_score(value: float | None, metric: str) -> str:
     """A score as tables print it: 94.7 for a share, .766 for a correlation, – if undefined."""
     if value is None or np.isnan(value):
         return "–"
@@ -333,7 +337,7 @@ def decimals(value: float, digits: int) -> str:
     return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 
-def shown_sd(value: float, metric: str) -> str:
+def printed_sd(value: float, metric: str) -> str:
     """A standard deviation of scores, with one digit more than scores have: 0.12, .0031."""
     if is_percent(metric):
         return f"{100 * value:.2f}"

@@ -65,9 +65,9 @@ def partition(documents: Sequence[str], split: str = "test") -> Partition:
     Args:
         documents: the document of each sentence of a split; empty if it has none.
     """
-    number = {name: place for place, name in enumerate(dict.fromkeys(filter(None, documents)))}
-    enough = len(number) >= FEWEST and all(documents)
+    numbers = {name: i for i, name in enumerate(dict.fromkeys(filter(None, documents)))}
+    enough = len(numbers) >= FEWEST and all(documents)
     if not (enough or (split == "test" and has_few(documents))):
         return by_sentence(len(documents))
-    of_sentence = [number.get(name, 0) for name in documents]
+    of_sentence = [numbers.get(name, 0) for name in documents]
     return Partition("documents", np.array(of_sentence, dtype=np.int64))

@@ -27,35 +27,35 @@ def centred_ranks(values: NDArray[Any]) -> Floats:
     return ranks
 
 
-def spearman(given: NDArray[Any], gold: NDArray[Any]) -> Floats:
+def spearman(predicted: NDArray[Any], gold: NDArray[Any]) -> Floats:
     """Spearman's rank correlation along the last axis, ties sharing their mean rank.
 
-    0 where `given` is constant; NaN where `gold` is. Shape (…, n) to (…,).
+    0 where `predicted` is constant; NaN where `gold` is. Shape (…, n) to (…,).
     """
-    wanted, found = centred_ranks(gold), centred_ranks(given)
-    scale = np.sqrt((wanted**2).sum(-1) * (found**2).sum(-1))
-    rho = ratio((wanted * found).sum(-1), scale, otherwise=0.0)
-    return np.where((wanted != 0).any(-1), rho, np.nan)
+    gold_ranks, predicted_ranks = centred_ranks(gold), centred_ranks(predicted)
+    scale = np.sqrt((gold_ranks**2).sum(-1) * (predicted_ranks**2).sum(-1))
+    rho = ratio((gold_ranks * predicted_ranks).sum(-1), scale, otherwise=0.0)
+    return np.where((gold_ranks != 0).any(-1), rho, np.nan)
 
 
-def _sentence_spearman(gold: Gold, given: Predictions) -> tuple[Ints, Floats]:
+def _sentence_spearman(gold: Gold, predicted: Predictions) -> tuple[Ints, Floats]:
     """`spearman` within each sentence that has two different gold values.
 
     Returns:
         the sentences (s,) and their correlations (s,).
     """
     sentences, scores = [], []
-    for which, examples in gold.by_length:
-        rho = spearman(given[examples], gold.labels[examples])
+    for group, examples in gold.by_length:
+        rho = spearman(predicted[examples], gold.labels[examples])
         varied = ~np.isnan(rho)
-        sentences.append(which[varied])
+        sentences.append(group[varied])
         scores.append(rho[varied])
     return np.concatenate(sentences), np.concatenate(scores)
 
 
-def nspr_parts(gold: Gold, given: Predictions) -> csr_array:
+def nspr_parts(gold: Gold, predicted: Predictions) -> csr_array:
     """Each sentence's correlation and 1, in the columns of the sentence's length."""
-    sentences, rho = _sentence_spearman(gold, given)
+    sentences, rho = _sentence_spearman(gold, predicted)
     return parts_by_length(sentences, rho, np.diff(gold.bounds))
 
 
@@ -68,12 +68,12 @@ def parts_by_length(sentences: Ints, rho: Floats, lengths: Ints) -> csr_array:
         lengths: lengths of all n sentences.
     """
     column = lengths[sentences] - NSPR_LENGTHS.start
-    kept = (column >= 0) & (column < len(NSPR_LENGTHS))
-    sentences, rho, column = sentences[kept], rho[kept], column[kept]
+    in_range = (column >= 0) & (column < len(NSPR_LENGTHS))
+    sentences, rho, column = sentences[in_range], rho[in_range], column[in_range]
     n = len(NSPR_LENGTHS)
     data = np.concatenate([rho, np.ones(len(rho))])
-    place = (np.tile(sentences, 2), np.concatenate([column, n + column]))
-    return sparse_matrix((data, place), (len(lengths), 2 * n))
+    index = (np.tile(sentences, 2), np.concatenate([column, n + column]))
+    return sparse_matrix((data, index), (len(lengths), 2 * n))
 
 
 def nspr(sums: Floats) -> Floats:
@@ -90,17 +90,17 @@ def nspr_sentences(gold: Gold) -> int:
     return int(nspr_parts(gold, gold.labels)[:, len(NSPR_LENGTHS) :].sum())
 
 
-def spearman_parts(gold: Gold, given: Predictions) -> csr_array:
+def spearman_parts(gold: Gold, predicted: Predictions) -> csr_array:
     """Each sentence's correlation, and 1; zeros for a sentence that has none."""
-    sentences, rho = _sentence_spearman(gold, given)
+    sentences, rho = _sentence_spearman(gold, predicted)
     parts = np.zeros((gold.n_sentences, 2))
     parts[sentences] = np.stack([rho, np.ones(len(rho))], axis=1)
     return sparse_matrix(parts)
 
 
-def moment_parts(gold: Gold, given: Predictions) -> csr_array:
+def moment_parts(gold: Gold, predicted: Predictions) -> csr_array:
     """Each sentence's sums, squares and products of ranks; resamples keep the sample's ranks."""
-    x, y = centred_ranks(gold.labels), centred_ranks(given)
+    x, y = centred_ranks(gold.labels), centred_ranks(predicted)
     terms = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
     return sparse_matrix(np.add.reduceat(terms, gold.bounds[:-1], axis=0))
 
@@ -111,6 +111,6 @@ def correlation(sums: Floats) -> Floats:
     NaN if all gold values are equal; constant predictions score 0.
     """
     n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
-    wanted, found = xx - x * x / n, yy - y * y / n
-    rho = ratio(xy - x * y / n, np.sqrt(wanted * found), otherwise=0.0)
-    return np.where(wanted > 0, rho, np.nan)
+    gold_squares, predicted_squares = xx - x * x / n, yy - y * y / n
+    rho = ratio(xy - x * y / n, np.sqrt(gold_squares * predicted_squares), otherwise=0.0)
+    return np.where(gold_squares > 0, rho, np.nan)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Floats
 from probes.records.values import Estimate
-from probes.statistics.bootstrap import draws_of, estimate_of, unknown
+from probes.statistics.bootstrap import draws_of, estimate_of, missing_estimate
 from probes.statistics.gold import Gold
 from probes.statistics.sums import ratio
 
@@ -64,7 +64,7 @@ def rate_curves(
     order = np.argsort(-margins, kind="stable")
     (ends,) = np.nonzero(np.diff(margins[order], append=np.nan) != 0)
     weights, positive = weights[:, order], positive[order]
-    true, false = (np.cumsum(weights * keep, axis=1)[:, ends] for keep in (positive, ~positive))
+    true, false = (np.cumsum(weights * mask, axis=1)[:, ends] for mask in (positive, ~positive))
     return true, false
 
 
@@ -73,19 +73,19 @@ def ranking_scores(gold: Gold, margins: Floats) -> dict[str, list[Estimate]]:
 
     Intervals resample clusters; they do not include training variation.
     """
-    known = gold.labels >= 0
-    positive, cluster = gold.labels[known] == 1, gold.clusters[gold.place[known]]
+    has_label = gold.labels >= 0
+    positive, cluster = gold.labels[has_label] == 1, gold.clusters[gold.sentence_index[has_label]]
     if len(set(positive)) < 2:
-        return {name: [unknown("one class in test")] * len(margins) for name in RANKING}
+        return {name: [missing_estimate("one class in test")] * len(margins) for name in RANKING}
     draws, at_once = draws_of(gold), max(1, _AT_ONCE // max(1, len(cluster)))
     blocks = [] if draws is None else np.split(draws, range(at_once, len(draws), at_once))
-    found: dict[str, list[Estimate]] = {name: [] for name in RANKING}
-    for row in margins[:, known]:
-        whole = rate_curves(row, positive, np.ones((1, len(row))))
+    estimates: dict[str, list[Estimate]] = {name: [] for name in RANKING}
+    for row in margins[:, has_label]:
+        curves = rate_curves(row, positive, np.ones((1, len(row))))
         resampled = [rate_curves(row, positive, x[:, cluster].astype(np.float64)) for x in blocks]
         for name, metric in RANKING.items():
             values = [metric(*part) for part in resampled]
             replicates = np.concatenate(values) if values else None
-            what = "clusters" if gold.partition is None else gold.partition.clusters
-            found[name].append(estimate_of(float(metric(*whole)[0]), replicates, what))
-    return found
+            clusters = "clusters" if gold.partition is None else gold.partition.clusters
+            estimates[name].append(estimate_of(float(metric(*curves)[0]), replicates, clusters))
+    return estimates

@@ -38,11 +38,11 @@ def pooled(groups: Sequence[Sequence[float | None]], share: float = 1.0) -> Spre
     """
     squares, df = 0.0, 0
     for group in groups:
-        known = [value for value in group if value is not None]
-        if len(known) > 1:
+        numbers = [value for value in group if value is not None]
+        if len(numbers) > 1:
             # `variance` is exact. Equal scores must have no variance, or ties would break.
-            squares += variance(known) * (len(known) - 1)
-            df += len(known) - 1
+            squares += variance(numbers) * (len(numbers) - 1)
+            df += len(numbers) - 1
     return Spread((squares / df) ** 0.5 * share**0.5, df) if df else None
 
 
@@ -97,9 +97,9 @@ class Replicates:
     sd: float | None = None
     df: int = 0
 
-    def row(self, place: int) -> Replicates:
+    def row(self, index: int) -> Replicates:
         """Replicates of one layer."""
-        at = slice(place, place + 1)
+        at = slice(index, index + 1)
         return replace(
             self, scores=self.scores[at], sums=self.sums[at], layers=list(self.layers)[at]
         )
@@ -107,8 +107,8 @@ class Replicates:
     @property
     def n_clusters(self) -> int:
         """Number of clusters of the whole split."""
-        found: int = self.sums[0].shape[0]
-        return found
+        n: int = self.sums[0].shape[0]
+        return n
 
     @cached_property
     def values(self) -> Floats:
@@ -142,7 +142,7 @@ class Replicates:
     @cached_property
     def influence(self) -> Floats:
         """Influence of each cluster on each score. Shape (layers, clusters)."""
-        return np.asarray([influence(self.metric, each) for each in self.sums])
+        return np.asarray([influence(self.metric, sums) for sums in self.sums])
 
     @property
     def training(self) -> Floats:
@@ -150,7 +150,7 @@ class Replicates:
         return np.full(len(self.sums), (self.sd or 0.0) ** 2)
 
     def _values(self, draws: Draws) -> Floats:
-        return np.asarray([self.metric.value(resampled_sums(each, draws)) for each in self.sums])
+        return np.asarray([self.metric.value(resampled_sums(sums, draws)) for sums in self.sums])
 
     def _noise(self, n: int, block: int) -> Floats | None:
         if self.sd is None:
@@ -161,8 +161,8 @@ class Replicates:
 def p_values_of(cells: Sequence[Replicates], pairs: Sequence[Pair]) -> list[float]:
     """P-values of differences between rows of results on one test split; see `max_t`."""
     scores = np.concatenate([x.scores for x in cells])
-    found: list[float] = max_t(scores, replicate_blocks(cells), pairs).tolist()
-    return found
+    p_values: list[float] = max_t(scores, replicate_blocks(cells), pairs).tolist()
+    return p_values
 
 
 def replicate_blocks(cells: Sequence[Replicates]) -> Iterator[tuple[Floats, Errors]]:
@@ -174,8 +174,12 @@ def replicate_blocks(cells: Sequence[Replicates]) -> Iterator[tuple[Floats, Erro
         yield values, Errors(changes, trained, draws.astype(np.float64))
 
 
-def p_best_of(found: Replicates) -> dict[int, float | None]:
+def p_best_of(replicates: Replicates) -> dict[int, float | None]:
     """`least_p_of_better` of each layer; None where it is undefined."""
-    pairs = all_pairs(len(found.layers))
-    tests = least_p_of_better(found.scores, pairs, np.array(p_values_of([found], pairs))).tolist()
-    return {layer: None if np.isnan(p) else p for layer, p in zip(found.layers, tests, strict=True)}
+    pairs = all_pairs(len(replicates.layers))
+    tests = least_p_of_better(
+        replicates.scores, pairs, np.array(p_values_of([replicates], pairs))
+    ).tolist()
+    return {
+        layer: None if np.isnan(p) else p for layer, p in zip(replicates.layers, tests, strict=True)
+    }

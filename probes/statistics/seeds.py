@@ -20,7 +20,7 @@ from probes.common.arrays import Floats
 from probes.statistics.bootstrap import LEVEL, bounds, interval
 from probes.statistics.metrics import mean_of_draws, metric_over_draws
 from probes.statistics.replicates import Replicates, p_values_of
-from probes.statistics.sums import beside, sparse_matrix
+from probes.statistics.sums import side_by_side, sparse_matrix
 
 FEW_SEEDS = 5
 """With fewer seeds, tables say what cannot be concluded."""
@@ -33,11 +33,11 @@ def mean_over_seeds(seeds: Sequence[Replicates], name: str) -> Replicates:
         seeds: one layer of each seed's result, on the same test examples; two seeds or more.
         name: name of the recipe, which seeds the noise.
     """
-    scores = np.array([each.scores[0] for each in seeds])
+    scores = np.array([replicates.scores[0] for replicates in seeds])
     return Replicates(
         mean_of_draws(scores[None]),
         metric_over_draws(seeds[0].metric, len(seeds)),
-        [beside([each.sums[0] for each in seeds])],
+        [side_by_side([replicates.sums[0] for replicates in seeds])],
         seeds[0].layers,
         name,
         float(np.sqrt(scores.var(ddof=1) / len(seeds))),
@@ -56,34 +56,34 @@ def difference_over_seeds(
     Args:
         first, second: see `mean_over_seeds`; if paired, in the same order of seeds.
     """
-    one, other = (mean_over_seeds(each, name) for each in (first, second))
+    one, other = (mean_over_seeds(recipe, name) for recipe in (first, second))
     width = one.sums[0].shape[1]
-    variances = [(each.sd or 0.0) ** 2 for each in (one, other)]
+    variances = [(recipe.sd or 0.0) ** 2 for recipe in (one, other)]
     sd, df = float(np.sqrt(sum(variances))), one.df
     if paired:
-        apart = [b.scores[0] - a.scores[0] for a, b in zip(first, second, strict=True)]
-        sd = float(np.std(apart, ddof=1) / np.sqrt(len(apart)))
+        differences = [b.scores[0] - a.scores[0] for a, b in zip(first, second, strict=True)]
+        sd = float(np.std(differences, ddof=1) / np.sqrt(len(differences)))
     elif sd:
         parts = zip(variances, (one.df, other.df), strict=True)
         df = int(sum(variances) ** 2 / sum(part**2 / n for part, n in parts))
 
     def value(sums: Floats) -> Floats:
-        found: Floats = other.metric.value(sums[..., width:]) - one.metric.value(sums[..., :width])
-        return found
+        change: Floats = other.metric.value(sums[..., width:]) - one.metric.value(sums[..., :width])
+        return change
 
     return replace(
         other,
         scores=other.scores - one.scores,
         metric=replace(other.metric, value=value, bounds=other.metric.differences),
-        sums=[beside([one.sums[0], other.sums[0]])],
+        sums=[side_by_side([one.sums[0], other.sums[0]])],
         sd=sd,
         df=df,
     )
 
 
-def interval_over_seeds(found: Replicates) -> tuple[float, float] | None:
+def interval_over_seeds(replicates: Replicates) -> tuple[float, float] | None:
     """The 95 % interval of a number with one row, over documents and seeds."""
-    return bounds(interval(found.resampled[0], found.metric.bounds))
+    return bounds(interval(replicates.resampled[0], replicates.metric.bounds))
 
 
 def spread_of_deviations(n: int) -> tuple[float, float]:
@@ -112,7 +112,7 @@ def p_values_over_seeds(differences: Sequence[Replicates]) -> list[float]:
         df=1,
     )
     n = len(differences)
-    return p_values_of([*differences, zero], [(place, n) for place in range(n)])
+    return p_values_of([*differences, zero], [(i, n) for i in range(n)])
 
 
 class VarianceParts(NamedTuple):
@@ -121,13 +121,13 @@ class VarianceParts(NamedTuple):
     Attributes:
         seeds: over seeds, if each were scored on endless text.
         documents: over test documents, for all seeds alike.
-        both: the documents that suit one seed and not another.
+        interaction: the documents that suit one seed and not another.
         training: over training samples of the probe, shared by all seeds or not; None if unknown.
     """
 
     seeds: float
     documents: float
-    both: float
+    interaction: float
     training: float | None
 
 
@@ -144,12 +144,12 @@ def variance_parts(seeds: Sequence[Replicates], trained: Floats | None) -> Varia
             samples). What samples do to one seed alone is not counted as a part of seeds. None if
             unknown.
     """
-    scores = np.array([each.scores[0] for each in seeds])
-    influences = np.stack([each.influence[0] for each in seeds])
+    scores = np.array([replicates.scores[0] for replicates in seeds])
+    influences = np.stack([replicates.influence[0] for replicates in seeds])
     n = influences.shape[1]
-    shared, both = _components(influences)
+    shared, cells = _components(influences)
     of_all, of_one = (0.0, 0.0) if trained is None else _components(trained)
-    parts = scores.var(ddof=1) - both * n - of_one, shared * n, both * n, max(of_all, 0) + of_one
+    parts = scores.var(ddof=1) - cells * n - of_one, shared * n, cells * n, max(of_all, 0) + of_one
     seed, document, cell, training = np.sqrt(np.clip(parts, 0, None)).tolist()
     return VarianceParts(seed, document, cell, None if trained is None else training)
 
@@ -157,6 +157,6 @@ def variance_parts(seeds: Sequence[Replicates], trained: Floats | None) -> Varia
 def _components(table: Floats) -> tuple[float, float]:
     """Variance of columns for all rows alike, and of cells, from a table (rows, columns)."""
     rows, columns = table.shape
-    left = table - table.mean(0) - table.mean(1, keepdims=True) + table.mean()
-    of_cells = float((left**2).sum() / ((rows - 1) * (columns - 1)))
+    residuals = table - table.mean(0) - table.mean(1, keepdims=True) + table.mean()
+    of_cells = float((residuals**2).sum() / ((rows - 1) * (columns - 1)))
     return float(table.mean(0).var(ddof=1)) - of_cells / rows, of_cells

@@ -46,21 +46,21 @@ class Errors:
     def of_sample(self, one: Ints, other: Ints) -> Floats:
         """Errors of the differences between cells `one` and `other`. Shape (pairs,)."""
         change = self.influence[one] - self.influence[other]
-        found: Floats = np.sqrt(self._variance(change.sum(1), (change**2).sum(1), one, other))
-        return found
+        errors: Floats = np.sqrt(self._variance(change.sum(1), (change**2).sum(1), one, other))
+        return errors
 
     def of_resamples(self, one: Ints, other: Ints) -> Floats:
         """Errors of these differences in each resample. Shape (pairs, n)."""
         change = self.influence[one] - self.influence[other]
-        sums, squares = (self.draws @ each.T for each in (change, change**2))
-        found: Floats = np.sqrt(self._variance(sums, squares, one, other)).T
-        return found
+        sums, squares = (self.draws @ x.T for x in (change, change**2))
+        errors: Floats = np.sqrt(self._variance(sums, squares, one, other)).T
+        return errors
 
     def _variance(self, sums: Floats, squares: Floats, one: Ints, other: Ints) -> Floats:
         n = self.influence.shape[1]
         of_test = (squares - sums**2 / n).clip(0) * n / (n - 1)
-        found: Floats = of_test + self.training[one] + self.training[other]
-        return found
+        variance: Floats = of_test + self.training[one] + self.training[other]
+        return variance
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def max_t(
     Returns:
         a p-value for each pair; NaN where a score or all replicates are undefined. Shape (pairs,).
     """
-    found, exceeded, n = np.full(len(pairs), np.nan), np.zeros(len(pairs), dtype=np.int64), 0
+    p_values, exceeded, n = np.full(len(pairs), np.nan), np.zeros(len(pairs), dtype=np.int64), 0
     one, other = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     for replicates, errors in blocks:
         if not n:
@@ -136,22 +136,22 @@ def max_t(
         for block in _blocks_of_pairs(order):
             first, second = one[block], other[block]
             difference = (scores[first] - scores[second])[:, None]
-            moved = np.abs(replicates[first] - replicates[second] - difference)
-            own = errors.of_sample(first, second)[:, None]
+            shift = np.abs(replicates[first] - replicates[second] - difference)
+            sample_error = errors.of_sample(first, second)[:, None]
             error = errors.of_resamples(first, second)
             # Without the few clusters that differ from the others, the error of a resample is 0.
-            reached = _ratio(moved, np.where(error > _NO_ERROR * own, error, own))
+            t = _ratio(shift, np.where(error > _NO_ERROR * sample_error, error, sample_error))
             # Running maximum over this difference and all smaller ones, in earlier blocks too.
-            reached = np.fmax.accumulate(np.concatenate([greatest, reached]))[1:]
-            greatest = reached[-1:]
-            exceeded[block] += ((reached >= sizes[block][:, None]) | np.isnan(moved)).sum(1)
+            t = np.fmax.accumulate(np.concatenate([greatest, t]))[1:]
+            greatest = t[-1:]
+            exceeded[block] += ((t >= sizes[block][:, None]) | np.isnan(shift)).sum(1)
         n += replicates.shape[1]
         p = (exceeded[order] + 1) / (n + 1)
         # The p-value of a difference is at least that of every greater one.
-        found[order] = np.maximum.accumulate(p[::-1])[::-1]
-        if not borderline(found[order], n).any():
+        p_values[order] = np.maximum.accumulate(p[::-1])[::-1]
+        if not borderline(p_values[order], n).any():
             break
-    return found
+    return p_values
 
 
 def _differences_in_se(
@@ -162,23 +162,23 @@ def _differences_in_se(
     other: Ints,
 ) -> Floats:
     """Differences in standard errors; NaN where a score or all replicates are undefined."""
-    found = np.full(len(one), np.nan)
+    sizes = np.full(len(one), np.nan)
     for block in _blocks_of_pairs(np.arange(len(one))):
         first, second = one[block], other[block]
         distance = np.abs(scores[first] - scores[second])
         undefined = np.isnan(replicates[first] - replicates[second]).all(1) | np.isnan(distance)
         size = _ratio(distance, errors.of_sample(first, second))
-        found[block] = np.where(undefined, np.nan, size)
-    return found
+        sizes[block] = np.where(undefined, np.nan, size)
+    return sizes
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """P-values corrected for multiple testing under any dependence (Holm 1979)."""
-    found, greatest, n = [0.0] * len(p_values), 0.0, len(p_values)
-    for rank, place in enumerate(sorted(range(n), key=lambda i: p_values[i])):
-        greatest = max(greatest, min(1.0, (n - rank) * p_values[place]))
-        found[place] = greatest
-    return found
+    corrected, greatest, n = [0.0] * len(p_values), 0.0, len(p_values)
+    for rank, index in enumerate(sorted(range(n), key=lambda i: p_values[i])):
+        greatest = max(greatest, min(1.0, (n - rank) * p_values[index]))
+        corrected[index] = greatest
+    return corrected
 
 
 def smallest_drop(churn: float, n: int) -> float:
@@ -194,17 +194,17 @@ def smallest_drop(churn: float, n: int) -> float:
     return (q + math.sqrt(q**2 + 4 * (1 + q) * q * churn)) / (2 * (1 + q))
 
 
-def _blocks_of_pairs(places: Ints) -> Iterator[Ints]:
-    """Split places into parts that fit in memory."""
-    for start in range(0, len(places), _AT_ONCE):
-        yield places[start : start + _AT_ONCE]
+def _blocks_of_pairs(indices: Ints) -> Iterator[Ints]:
+    """Split indices of pairs into parts that fit in memory."""
+    for start in range(0, len(indices), _AT_ONCE):
+        yield indices[start : start + _AT_ONCE]
 
 
 def _ratio(distance: Floats, error: Floats) -> Floats:
     """Distances in standard errors; infinite for a nonzero distance without error."""
-    found: Floats = np.where(distance > 0, np.inf, distance)
-    np.divide(distance, error, out=found, where=error > 0)
-    return found
+    quotients: Floats = np.where(distance > 0, np.inf, distance)
+    np.divide(distance, error, out=quotients, where=error > 0)
+    return quotients
 
 
 def rank_ranges(scores: Floats, pairs: Sequence[Pair], p_values: Floats) -> Ints:
@@ -224,9 +224,9 @@ def rank_ranges(scores: Floats, pairs: Sequence[Pair], p_values: Floats) -> Ints
     ranges = np.array([[1, len(scores)]] * len(scores)).reshape(-1, 2)
     for (one, other), p in zip(pairs, p_values, strict=True):
         if p < ALPHA:
-            above, below = (one, other) if scores[one] > scores[other] else (other, one)
-            ranges[below, 0] += 1
-            ranges[above, 1] -= 1
+            better, worse = (one, other) if scores[one] > scores[other] else (other, one)
+            ranges[worse, 0] += 1
+            ranges[better, 1] -= 1
     return ranges
 
 
@@ -237,18 +237,18 @@ def least_p_of_better(scores: Floats, pairs: Sequence[Pair], p_values: Floats) -
     of at least 1 − `ALPHA`. NaN where the score, or a difference from a higher score, is undefined.
     Shape (cells,).
     """
-    found = np.where(np.isnan(scores), np.nan, 1.0)
+    least_p = np.where(np.isnan(scores), np.nan, 1.0)
     for (one, other), p in zip(pairs, p_values, strict=True):
         if scores[one] < scores[other]:
-            found[one] = np.minimum(found[one], p)
+            least_p[one] = np.minimum(least_p[one], p)
         elif scores[other] < scores[one]:
-            found[other] = np.minimum(found[other], p)
-    return found
+            least_p[other] = np.minimum(least_p[other], p)
+    return least_p
 
 
 def above_all(
     scores: Floats,
-    drawn: Callable[[], Iterable[tuple[Floats, Errors]]],
+    draw_blocks: Callable[[], Iterable[tuple[Floats, Errors]]],
     cells: Sequence[int],
     floors: Sequence[int],
 ) -> Bools:
@@ -260,7 +260,7 @@ def above_all(
 
     Args:
         scores: scores of all cells, including the floors. Shape (n_cells,).
-        drawn: returns the blocks for `max_t`, each time from the first one.
+        draw_blocks: returns the blocks for `max_t`, each time from the first one.
         cells: indices of the tested cells.
         floors: indices of the floors. A cell is not above itself.
 
@@ -268,15 +268,15 @@ def above_all(
         shape (cells,).
     """
     above = np.ones(len(cells), dtype=np.bool_)
-    for floor in sorted(floors, key=lambda place: -scores[place]):
+    for floor in sorted(floors, key=lambda cell: -scores[cell]):
         if not above.any():
             break
-        p = max_t(scores, drawn(), [(cell, floor) for cell in cells])
+        p = max_t(scores, draw_blocks(), [(cell, floor) for cell in cells])
         above &= (p < ALPHA) & (scores[list(cells)] > scores[floor])
     return above
 
 
-def shown_p(p: float) -> str:
+def printed_p(p: float) -> str:
     """A p-value as tables print it, marked as borderline where it is."""
     text = "<.001" if p < 0.001 else f"{p:.3f}".replace("0.", ".", 1)
     return f"{text} (borderline)" if borderline(p) else text

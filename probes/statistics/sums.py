@@ -22,21 +22,21 @@ def ratio(numerator: NDArray[Any], denominator: NDArray[Any], otherwise: float =
 
 
 def sparse_matrix(content: Any, shape: tuple[int, int] | None = None) -> csr_array:
-    """A sparse matrix from a dense one, or from values and places; equal places add up."""
+    """A sparse matrix from a dense one, or from values and their indices; equal indices add up."""
     # This import is slow, and a run that computes nothing does not need it.
     from scipy.sparse import csr_array
 
     return csr_array(content, shape=shape)
 
 
-def beside(blocks: Sequence[csr_array]) -> csr_array:
+def side_by_side(blocks: Sequence[csr_array]) -> csr_array:
     """Join sparse matrices with the same number of rows side by side."""
     from scipy.sparse import hstack
 
     return hstack(blocks, format="csr")
 
 
-Rows = NDArray[np.floating[Any]]
+VectorRows = NDArray[np.floating[Any]]
 """One vector per row, mostly in float32. Shape (n, H)."""
 
 _BLOCK = 4096
@@ -49,23 +49,23 @@ def row_slices(n: int) -> Iterator[slice]:
         yield slice(start, min(start + _BLOCK, n))
 
 
-def group_sums(rows: Rows, group: Ints, n_groups: int) -> Floats:
+def group_sums(rows: VectorRows, group: Ints, n_groups: int) -> Floats:
     """The sum of the rows of each group. Shape (groups, H)."""
     total = np.zeros((n_groups, rows.shape[1]))
     for block in row_slices(len(rows)):
-        places = group[block], np.arange(block.stop - block.start)
-        members = sparse_matrix((np.ones(len(places[0])), places), (n_groups, len(places[0])))
+        index = group[block], np.arange(block.stop - block.start)
+        members = sparse_matrix((np.ones(len(index[0])), index), (n_groups, len(index[0])))
         total += members @ rows[block].astype(np.float64)
     return total
 
 
-def centred(rows: Rows) -> Rows:
+def centred(rows: VectorRows) -> VectorRows:
     """The rows minus their mean."""
-    found: Rows = rows - rows.mean(0, dtype=np.float64).astype(rows.dtype)
-    return found
+    centred_rows: VectorRows = rows - rows.mean(0, dtype=np.float64).astype(rows.dtype)
+    return centred_rows
 
 
-def cross_gram(x: Rows, y: Rows) -> Floats:
+def cross_gram(x: VectorRows, y: VectorRows) -> Floats:
     """Xᵀ Y of two matrices with the same rows. Shape (H of x, H of y).
 
     Products of blocks are in float32, their sum in float64.

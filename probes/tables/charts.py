@@ -23,7 +23,7 @@ import pandas as pd
 from probes.common.arrays import Floats
 from probes.extraction.models.model_names import pretrained_name
 from probes.records.values import span_of
-from probes.tables.colours import COLOURS, colours_of, distinct, of_models
+from probes.tables.colours import COLOURS, colours_of, distinct_colours, model_colours
 
 Chart = Any
 """A `Spec`, or a chart of Altair that a plug-in has made."""
@@ -94,9 +94,9 @@ class Style:
         """Number of panels beside each other, each at least `least` letters wide."""
         return max(1, min(panels, int(self.width // (least * self.text))))
 
-    def panel(self, columns: int, beside: float = 5) -> float:
-        """Width of a panel; the axis and the gap beside it take `beside` letters."""
-        return max(self.width / columns - beside * self.text, 3 * self.text)
+    def panel(self, columns: int, margin: float = 5) -> float:
+        """Width of a panel; the axis and the gap beside it take `margin` letters."""
+        return max(self.width / columns - margin * self.text, 3 * self.text)
 
     @property
     def config(self) -> dict[str, Any]:
@@ -150,9 +150,9 @@ PAGE = Style(
 def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """A frame as data; numbers that JSON does not have become null."""
     plain = frame.round(6).replace([math.inf, -math.inf], None).astype(object)
-    kept: Any = plain.where(plain.notna(), None)
-    found: list[dict[str, Any]] = kept.to_dict("records")
-    return found
+    with_nulls: Any = plain.where(plain.notna(), None)
+    records: list[dict[str, Any]] = with_nulls.to_dict("records")
+    return records
 
 
 def _channel(column: str, kind: str = "nominal", **more: Any) -> dict[str, Any]:
@@ -165,16 +165,16 @@ def _number_channel(column: str, **more: Any) -> dict[str, Any]:
 
 
 def _mark_layer(
-    mark: str, encoding: Mapping[str, Any], keep: Any = None, **style: Any
+    mark: str, encoding: Mapping[str, Any], row_filter: Any = None, **style: Any
 ) -> dict[str, Any]:
     """Marks of one kind.
 
     Args:
         encoding: by channel, what it shows.
-        keep: which rows have a mark, if not all.
+        row_filter: which rows have a mark, if not all.
     """
-    kept = {} if keep is None else {"transform": [{"filter": keep}]}
-    return {**kept, "mark": {"type": mark, **style}, "encoding": dict(encoding)}
+    transform = {} if row_filter is None else {"transform": [{"filter": row_filter}]}
+    return {**transform, "mark": {"type": mark, **style}, "encoding": dict(encoding)}
 
 
 def titled(chart: dict[str, Any], title: str, style: Style, below: str = "") -> Spec:
@@ -212,13 +212,13 @@ def in_panels(
         sizes: width and height of each panel; empty if `panel` has both.
         scales: which of the panels' scales are "shared" or "independent".
     """
-    every = list(frame["panel"].unique())
+    names = list(frame["panel"].unique())
     data: dict[str, Any] = {"data": {"name": "rows"}}
     if sizes:
         panel = {**panel, "width": sizes[0][0], "height": sizes[0][1]}
-    if len(every) < 2:
-        return titled({**panel, **data, "datasets": {"rows": rows(frame)}}, title, style, *every)
-    placed = frame.assign(place=frame["panel"].map(every.index))
+    if len(names) < 2:
+        return titled({**panel, **data, "datasets": {"rows": rows(frame)}}, title, style, *names)
+    placed = frame.assign(place=frame["panel"].map(names.index))
     data["datasets"] = {"rows": rows(placed)}
     if len({*sizes}) > 1:  # Panels of a facet have one size.
         panels = [
@@ -226,13 +226,13 @@ def in_panels(
                 **panel,
                 "width": width,
                 "height": height,
-                "transform": [{"filter": {"field": "place", "equal": place}}],
+                "transform": [{"filter": {"field": "place", "equal": i}}],
                 "title": {"text": name.split("\n"), "fontSize": 0.92 * style.text, "offset": 3},
             }
-            for place, (name, (width, height)) in enumerate(zip(every, sizes, strict=True))
+            for i, (name, (width, height)) in enumerate(zip(names, sizes, strict=True))
         ]
-        beside = {"concat": panels, "columns": columns, "resolve": {"scale": scales}}
-        return titled({**data, **beside, "spacing": 1.4 * style.text}, title, style)
+        grid = {"concat": panels, "columns": columns, "resolve": {"scale": scales}}
+        return titled({**data, **grid, "spacing": 1.4 * style.text}, title, style)
     facets = {
         **data,
         "facet": _channel("panel", title=None, sort=_by("place")),
@@ -263,7 +263,7 @@ def series(names: Sequence[str], style: Style) -> tuple[dict[str, Any], dict[str
 
     Lines of other things have colours of their own; of many, shades that have an order.
     """
-    colours = of_models(style.models if {*names} <= {*style.models} else names)
+    colours = model_colours(style.models if {*names} <= {*style.models} else names)
     dashes = [SOLID if pretrained_name(name) == name else DOTTED for name in names]
     return (
         {"domain": [*names], "range": [colours[name] for name in names]},
@@ -294,8 +294,8 @@ def lines(
     """
     frame = frame.assign(value=frame["value"].astype(float), alone=_alone(frame))
     frame["level"] = frame.get("level", math.nan)
-    shown = frame[frame["value"].notna()]
-    names = list(dict.fromkeys(shown[by]))
+    value_rows = frame[frame["value"].notna()]
+    names = list(dict.fromkeys(value_rows[by]))
     colours, dashes = series(names, style)
     columns = style.columns(frame["panel"].nunique())
     width = style.panel(columns, 5 if y else 3.6)
@@ -314,57 +314,57 @@ def lines(
         "color": _channel(by, scale=colours, legend=key),
         "detail": [_channel("model"), _channel("line")],
     }
-    base = {**across, "x": _positions(shown["x"], x, width, style, log=log)}
+    base = {**across, "x": _positions(value_rows["x"], x, width, style, log=log)}
     values = {"zero": False, "nice": False, "padding": 4}
     up = _number_channel("value", scale=values, title=textwrap.wrap(y, 24), axis={"tickCount": 5})
     dashed = _channel(by, scale=dashes, legend=key)
     ends = {**base, "y": _number_channel("low"), "y2": {"field": "high"}}
     level = {**across, "y": _number_channel("level")}
-    if named := "name" in frame:
+    if has_names := "name" in frame:
         level["color"] = {"value": style.soft}
-    known = "isValid(datum.value)"
+    valid = "isValid(datum.value)"
     parts = [
         _mark_layer("rule", level, "isValid(datum.level)", strokeDash=DASHED),
-        _mark_layer("area", ends, f"{known} && isValid(datum.low) && !datum.alone", opacity=0.18),
-        _mark_layer("rule", ends, f"{known} && isValid(datum.low) && datum.alone"),
-        _mark_layer("line", {**base, "y": up, "strokeDash": dashed}, known),
-        _mark_layer("point", {**base, "y": up}, known, filled=True),
+        _mark_layer("area", ends, f"{valid} && isValid(datum.low) && !datum.alone", opacity=0.18),
+        _mark_layer("rule", ends, f"{valid} && isValid(datum.low) && datum.alone"),
+        _mark_layer("line", {**base, "y": up, "strokeDash": dashed}, valid),
+        _mark_layer("point", {**base, "y": up}, valid, filled=True),
     ]
     if _has_marks(frame):
         marked = {**base, "y": up, "shape": _marks(frame, style)}
-        parts.append(_mark_layer("point", marked, {"and": [known, _MARKED]}, size=4 * style.text))
-    if named:
+        parts.append(_mark_layer("point", marked, {"and": [valid, _MARKED]}, size=4 * style.text))
+    if has_names:
         at_end = {**level, "x": {"value": "width"}, "text": _channel("name")}
         parts.append(
             _mark_layer("text", at_end, "isValid(datum.name)", align="right", baseline="bottom")
         )
     if style.hover:
-        lines = ["line"] if shown["line"].any() else []
+        lines = ["line"] if value_rows["line"].any() else []
         tips = [*_tips("model", *lines, x=x), *_number_tooltips(frame)]
         parts.append(
-            _mark_layer("point", {**base, "y": up, "tooltip": tips}, known, size=400, opacity=0)
+            _mark_layer("point", {**base, "y": up, "tooltip": tips}, valid, size=400, opacity=0)
         )
-    drawn = {"layer": parts, "width": width, "height": min(0.75 * width, 16 * style.text)}
+    panel = {"layer": parts, "width": width, "height": min(0.75 * width, 16 * style.text)}
     return in_panels(
-        drawn, frame, style, columns, title, y="shared" if one_scale else "independent"
+        panel, frame, style, columns, title, y="shared" if one_scale else "independent"
     )
 
 
 def _alone(frame: pd.DataFrame) -> pd.Series:
     """True for rows that are the only one of their curve."""
-    each = frame.groupby(["panel", "model", "line"], dropna=False)["value"]
-    return each.transform("count").eq(1)
+    curves = frame.groupby(["panel", "model", "line"], dropna=False)["value"]
+    return curves.transform("count").eq(1)
 
 
 def _positions(
     values: pd.Series, title: str, width: float, style: Style, *, log: bool
 ) -> dict[str, Any]:
     """The axis of x, with a tick at each number that there is, as far as they fit."""
-    known = sorted(values.dropna().unique())
-    step = max(1, math.ceil(len(known) * 2.5 * style.text / width)) if not log else 1
+    numbers = sorted(values.dropna().unique())
+    step = max(1, math.ceil(len(numbers) * 2.5 * style.text / width)) if not log else 1
     form = ".2~s" if values.max() >= 1e5 else ",d"
     ticks = {
-        "values": [float(x) for x in known[::step]],
+        "values": [float(x) for x in numbers[::step]],
         "format": form,
         "labelOverlap": "greedy",
         "labelSeparation": 3,
@@ -377,8 +377,8 @@ def _positions(
 
 def _tips(*columns: str, **titles: str) -> list[dict[str, Any]]:
     """Tooltips of columns, and of further ones by other titles, which are the suite's own."""
-    known = {**dict(zip(columns, columns, strict=True)), **titles}
-    return [_channel(column, title=title) for column, title in known.items()]
+    title_by_column = {**dict(zip(columns, columns, strict=True)), **titles}
+    return [_channel(column, title=title) for column, title in title_by_column.items()]
 
 
 def _number_tooltips(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -453,15 +453,15 @@ def heat_map(
         cells["tooltip"] = [*_tips("panel", row=down, column=across), _channel("text")]
     parts = [_mark_layer("rect", cells, **rectangle)]
     longest = frame["text"].astype(str).str.len().max()
-    beside = min(style.text, 0.3 * step) if marked else 0
-    size = min(0.9 * style.text, tall / 1.2, (step - beside - 2) / (0.56 * max(longest, 1)))
+    mark_room = min(style.text, 0.3 * step) if marked else 0
+    size = min(0.9 * style.text, tall / 1.2, (step - mark_room - 2) / (0.56 * max(longest, 1)))
     if size >= 0.5 * style.text:
         text = {**base, "text": _channel("text"), "color": ink}
-        parts.append(_mark_layer("text", text, fontSize=size, xOffset=-beside / 2))
+        parts.append(_mark_layer("text", text, fontSize=size, xOffset=-mark_room / 2))
     if marked:
         shape = {**base, "shape": _marks(frame, style), "stroke": ink}
-        across_cell = (step - beside) / 2 - 1
-        size = 3 * beside**2 / style.text
+        across_cell = (step - mark_room) / 2 - 1
+        size = 3 * mark_room**2 / style.text
         parts.append(_mark_layer("point", shape, _MARKED, size=size, xOffset=across_cell))
     return in_panels(
         {"layer": parts},
@@ -499,9 +499,9 @@ def _wrapped(text: str, width: int) -> str:
 
 def _axis_order(places: pd.Series) -> list[Any]:
     """Places in their order: names as they come, then whole numbers ascending."""
-    every = list(dict.fromkeys(places))
-    numbers = [x for x in every if isinstance(x, Real)]
-    return [x for x in every if x not in numbers] + sorted(numbers, key=float)
+    unique_places = list(dict.fromkeys(places))
+    numbers = [x for x in unique_places if isinstance(x, Real)]
+    return [x for x in unique_places if x not in numbers] + sorted(numbers, key=float)
 
 
 def _axis_letters(names: Iterable[str]) -> float:
@@ -571,20 +571,20 @@ def points(
     }
     if style.hover:
         marks["tooltip"] = [*_tips("name", "model", "kind"), *_number_tooltips(frame)]
-    said = {**base, "x": {"value": "width"}, "text": _channel("text")}
+    texts = {**base, "x": {"value": "width"}, "text": _channel("text")}
     thick = style.text / 6
-    drawn = {
+    chart = {
         "data": {"name": "rows"},
         "datasets": {"rows": rows(frame)},
         "layer": [
             _mark_layer("rule", ends, "isValid(datum.low)", strokeWidth=thick),
             _mark_layer("point", marks, size=3 * style.text, strokeWidth=thick),
-            _mark_layer("text", said, "!isValid(datum.value)", align="right", baseline="middle"),
+            _mark_layer("text", texts, "!isValid(datum.value)", align="right", baseline="middle"),
         ],
         "width": style.panel(1, _axis_letters(order)),
         "height": {"step": 1.4 * style.text, "for": "offset"},
     }
-    return titled(drawn, title, style)
+    return titled(chart, title, style)
 
 
 def pictures(
@@ -609,10 +609,10 @@ def pictures(
     )
     columns = style.columns(frame["panel"].nunique(), 28)
     step = min(style.panel(columns, _axis_letters(upright)) / len(along), 6 * style.text)
-    every = [*kinds, *(x for x in dict.fromkeys(frame["kind"]) if x not in kinds)]
-    used = [kind for kind in every if kind in set(frame["kind"])]
-    colours = distinct(every)
-    named = {"domain": used, "range": [colours[kind] for kind in used]}
+    all_kinds = [*kinds, *(x for x in dict.fromkeys(frame["kind"]) if x not in kinds)]
+    used = [kind for kind in all_kinds if kind in set(frame["kind"])]
+    colours = distinct_colours(all_kinds)
+    scale = {"domain": used, "range": [colours[kind] for kind in used]}
     base = {
         "x": _name_axis("column", along, across, step, style),
         "y": _name_axis("row", upright, down, step, style),
@@ -620,7 +620,7 @@ def pictures(
     maps: dict[str, Any] = {**base, "url": _channel("url")}
     if style.hover:
         maps["tooltip"] = _tips("panel", "kind", row=down, column=across)
-    frames = {**base, "stroke": _channel("kind", scale=named, legend=legend_below(used, style))}
+    frames = {**base, "stroke": _channel("kind", scale=scale, legend=legend_below(used, style))}
     shades = _number_channel(
         "least",
         title="value, on a square-root scale",
@@ -665,25 +665,25 @@ def arcs(words: Sequence[str], edges: pd.DataFrame, style: Style, *, title: str 
     centres = [end - w / 2 for end, w in zip(ends, wide, strict=True)]
     levels = edges.assign(level=0)
     for _, same in edges.groupby("below"):
-        found = heights(
+        level_by_arc = heights(
             [(a, b) for a, b in zip(same["first"], same["last"], strict=True) if a >= 0]
         )
-        top = 1 + max(found.values(), default=0)
+        top = 1 + max(level_by_arc.values(), default=0)
         levels.loc[same.index, "level"] = [
-            found.get((a, b), top) for a, b in zip(same["first"], same["last"], strict=True)
+            level_by_arc.get((a, b), top) for a, b in zip(same["first"], same["last"], strict=True)
         ]
     step = min(1.7 * size, 17 * size / levels["level"].max())
-    drawn = []
+    curve_points = []
     columns = ["first", "last", "kind", "below", "level"]
     for number, edge in enumerate(levels[columns].to_numpy().tolist()):
         first, last, kind, below, level = edge
-        left = centres[last if first < 0 else first]
-        middle, half = (left + centres[last]) / 2, (centres[last] - left) / 2
+        start = centres[last if first < 0 else first]
+        middle, half = (start + centres[last]) / 2, (centres[last] - start) / 2
         for i in range(33):
             angle = math.pi * (i / 32 if half else 0.5 * i / 32)
             up = size + step * level * math.sin(angle)
-            place = middle - half * math.cos(angle), -up if below else up
-            drawn.append((number, i, *place, kind))
+            point = middle - half * math.cos(angle), -up if below else up
+            curve_points.append((number, i, *point, kind))
     at = {
         "x": _number_channel("x", axis=None, scale={"domain": [0, ends[-1]]}),
         "y": _number_channel("y", axis=None, scale={"nice": False}),
@@ -702,7 +702,7 @@ def arcs(words: Sequence[str], edges: pd.DataFrame, style: Style, *, title: str 
     tall = 2 * size + sum(step * level for level in levels.groupby("below")["level"].max())
     chart = {
         "datasets": {
-            "edges": rows(pd.DataFrame(drawn, columns=["edge", "i", "x", "y", "kind"])),
+            "edges": rows(pd.DataFrame(curve_points, columns=["edge", "i", "x", "y", "kind"])),
             "words": rows(pd.DataFrame({"x": centres, "y": 0.0, "word": words})),
         },
         "layer": [

@@ -35,11 +35,11 @@ def shade(share: float) -> tuple[int, int, int]:
 
 def colours_of(places: Floats) -> NDArray[np.uint8]:
     """Red, green, blue and opacity of places from 0 to 1; NaN is transparent. Shape (…, 4)."""
-    known = ~np.isnan(places)
+    is_number = ~np.isnan(places)
     at = np.linspace(0, 1, len(_RAMP))
-    every = [np.interp(places, at, [colour[i] for colour in _RAMP]) for i in range(3)]
-    found = np.stack([*every, np.full(places.shape, 255.0)], axis=-1)
-    return np.where(known[..., None], found, 0).round().astype(np.uint8)
+    channels = [np.interp(places, at, [colour[i] for colour in _RAMP]) for i in range(3)]
+    colours = np.stack([*channels, np.full(places.shape, 255.0)], axis=-1)
+    return np.where(is_number[..., None], colours, 0).round().astype(np.uint8)
 
 
 def css(share: float) -> str:
@@ -52,15 +52,15 @@ def shades(n: int) -> list[str]:
     return [css(0.92 * i / max(1, n - 1)) for i in range(n)]
 
 
-def distinct(names: Iterable[str]) -> dict[str, str]:
+def distinct_colours(names: Iterable[str]) -> dict[str, str]:
     """A colour for each name: as different as possible, or of many, shades."""
-    every = list(names)
-    colours = COLOURS if len(every) <= len(COLOURS) else shades(len(every))
-    return dict(zip(every, colours, strict=False))
+    all_names = list(names)
+    colours = COLOURS if len(all_names) <= len(COLOURS) else shades(len(all_names))
+    return dict(zip(all_names, colours, strict=False))
 
 
-def of_models(names: Iterable[str]) -> dict[str, str]:
+def model_colours(names: Iterable[str]) -> dict[str, str]:
     """The colour of each model; a random twin has that of its model."""
-    every = list(names)
-    colours = distinct(dict.fromkeys(map(pretrained_name, every)))
-    return {name: colours[pretrained_name(name)] for name in every}
+    all_names = list(names)
+    colours = distinct_colours(dict.fromkeys(map(pretrained_name, all_names)))
+    return {name: colours[pretrained_name(name)] for name in all_names}

@@ -32,18 +32,18 @@ def save(chart: Chart, path: Path, style: Style) -> None:
     write(path, svg(chart, style))
 
 
-def write(path: Path, drawn: str, dpi: int = 300) -> None:
+def write(path: Path, svg_text: str, dpi: int = 300) -> None:
     """Write an SVG in the format that the file's name ends in."""
     import vl_convert
 
     match path.suffix.lower():
         case ".pdf":
-            data = vl_convert.svg_to_pdf(drawn)
+            data = vl_convert.svg_to_pdf(svg_text)
         case ".png":
-            data = vl_convert.svg_to_png(drawn, scale=dpi / INCH, ppi=INCH)
+            data = vl_convert.svg_to_png(svg_text, scale=dpi / INCH, ppi=INCH)
         case _:
             # Units are points.
-            data = re.sub(r'(width|height)="([\d.]+)"', r'\1="\2pt"', drawn, count=2).encode()
+            data = re.sub(r'(width|height)="([\d.]+)"', r'\1="\2pt"', svg_text, count=2).encode()
     with published(path) as temporary:
         temporary.write_bytes(data)
 
@@ -92,8 +92,8 @@ def font_of(name: str, folder: Path | None) -> str:
         vl_convert.register_font_directory(str(folder.resolve()))
     if not name:
         return FONTS
-    other = _drawn_in("no font is called this")
-    if (found := _drawn_in(name)) == other and _font_key(name) not in _font_key(found):
+    fallback = _font_in_pdf("no font is called this")
+    if (font := _font_in_pdf(name)) == fallback and _font_key(name) not in _font_key(font):
         raise UserError(
             f"--font {name}: no such font is installed; name its family as the system does, or "
             "its folder by --fonts."
@@ -101,14 +101,14 @@ def font_of(name: str, folder: Path | None) -> str:
     return f"{name}, {FONTS}"
 
 
-def _drawn_in(family: str) -> str:
+def _font_in_pdf(family: str) -> str:
     """The name of the font that a letter is drawn in, as the PDF file has it."""
     import vl_convert
 
     text = f'<text y="9" font-family="{escape(family)}">a</text>'
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9">{text}</svg>'
-    found = re.search(rb"/BaseFont\s*/(?:[A-Z]{6}\+)?([^\s/]+)", vl_convert.svg_to_pdf(svg))
-    return found[1].decode() if found else ""
+    match = re.search(rb"/BaseFont\s*/(?:[A-Z]{6}\+)?([^\s/]+)", vl_convert.svg_to_pdf(svg))
+    return match[1].decode() if match else ""
 
 
 def _font_key(name: str) -> str:

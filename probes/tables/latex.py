@@ -121,8 +121,8 @@ def _without_curves(table: Table) -> Table:
     """The table without the columns whose bars LaTeX's fonts lack."""
     # The first column has names, and tokens may begin with a bar.
     signs = [{*"".join(row.cells[i].text for row in table.rows)} for i in range(len(table.heads))]
-    kept = [i for i, of in enumerate(signs) if not (i and of & {*BARS} and of <= {*BARS, " "})]
-    return replace(table.with_columns(kept), left=sum(i < table.left for i in kept))
+    columns = [i for i, of in enumerate(signs) if not (i and of & {*BARS} and of <= {*BARS, " "})]
+    return replace(table.with_columns(columns), left=sum(i < table.left for i in columns))
 
 
 def _broken(text: str) -> list[str]:
@@ -130,7 +130,7 @@ def _broken(text: str) -> list[str]:
     lines = (
         wrap(x, _LETTERS, break_long_words=False, break_on_hyphens=False) for x in text.split("\n")
     )
-    return [_escaped(line) for each in lines for line in each]
+    return [_escaped(line) for wrapped in lines for line in wrapped]
 
 
 def _lines(columns: Sequence[Sequence[str]], split: Sequence[bool]) -> Iterator[str]:
@@ -160,10 +160,10 @@ def _number_lines(cell: Cell, *, two: bool) -> list[str]:
         text = rf"\multicolumn{{2}}{{c}}{{{text}}}"
     elif two:
         marks = "".join(_SIGNS[sign].strip("$") for sign in cell.marks if sign != "★")
-        beside = rf"^{{{marks}}}" * bool(marks)
+        scripts = rf"^{{{marks}}}" * bool(marks)
         spread = _escaped(cell.spread.replace("±0.", "±.")).replace("$", "").replace(" ", r"\,")
-        beside += f"_{{{spread}}}" * bool(spread)
-        text += f" & ${beside}$" if beside else " &"
+        scripts += f"_{{{spread}}}" * bool(spread)
+        text += f" & ${scripts}$" if scripts else " &"
     return [text, *_small(cell.note, two=two)]
 
 

@@ -54,8 +54,8 @@ def print_table(table: Table, console: Console) -> None:
     """Print a table, in as many parts as it takes, each with the first columns; then its notes."""
     filled = table.filled
     console.print(Text(table.title, style="bold"))
-    for place, part in enumerate(_parts_in_width(filled, console.width) if table.rows else ()):
-        if place:
+    for i, part in enumerate(_parts_in_width(filled, console.width) if table.rows else ()):
+        if i:
             console.print()
         console.print(_rich(part, console.width))
     for note in (*filled.notes, *filled.legend):
@@ -65,29 +65,29 @@ def print_table(table: Table, console: Console) -> None:
 
 def _parts_in_width(table: Table, width: int) -> Iterator[Table]:
     """The table, or parts of it that fit into `width` characters."""
-    first, least = range(table.repeated), _least(table)
-    rest = list(range(table.repeated, len(table.heads)))
-    if not rest:
+    first, least = range(table.repeated), _least_widths(table)
+    columns = list(range(table.repeated, len(table.heads)))
+    if not columns:
         yield table
-    while rest:
-        n = len(rest)
-        while n > 1 and _width([least[i] for i in (*first, *rest[:n])]) > width:
+    while columns:
+        n = len(columns)
+        while n > 1 and _width([least[i] for i in (*first, *columns[:n])]) > width:
             n -= 1
-        part = table.with_columns([*first, *rest[:n]])
-        yield replace(part, left=len(first) + sum(i < table.left for i in rest[:n]))
-        rest = rest[n:]
+        part = table.with_columns([*first, *columns[:n]])
+        yield replace(part, left=len(first) + sum(i < table.left for i in columns[:n]))
+        columns = columns[n:]
 
 
 def _width(columns: list[int]) -> int:
     return sum(columns) + _BETWEEN * (len(columns) - 1)
 
 
-def _least(table: Table) -> list[int]:
+def _least_widths(table: Table) -> list[int]:
     """The least width of each column.
 
     Heads and lines of words may be broken at spaces; numbers and verdicts may not.
     """
-    found = []
+    widths = []
     for i, head in enumerate(table.heads):
         least = [_longest(head, at_spaces=True), 1]
         for row in table.rows:
@@ -98,8 +98,8 @@ def _least(table: Table) -> list[int]:
                 least.append(min(_longest(text), few))
             else:
                 least.append(_longest(text))
-        found.append(max(least))
-    return found
+        widths.append(max(least))
+    return widths
 
 
 def _longest(text: str, *, at_spaces: bool = False) -> int:
@@ -109,37 +109,38 @@ def _longest(text: str, *, at_spaces: bool = False) -> int:
 
 def _widths(table: Table, width: int) -> list[int]:
     """The width of each column: its least, and a fair share of what is left."""
-    found = _least(table)
+    widths = _least_widths(table)
     lines = [
         [head, *(_styled_text(row.cells[i], words=i < table.left).plain for row in table.rows)]
         for i, head in enumerate(table.heads)
     ]
-    lacking = [
-        max(max(map(_longest, texts)) - least, 0) for texts, least in zip(lines, found, strict=True)
+    shortfall = [
+        max(max(map(_longest, texts)) - least, 0)
+        for texts, least in zip(lines, widths, strict=True)
     ]
-    spare = width - _width(found)
-    order = sorted(range(len(found)), key=lacking.__getitem__)
-    for place, i in enumerate(order):
-        share = min(lacking[i], max(spare, 0) // (len(order) - place))
-        found[i], spare = found[i] + share, spare - share
-    while spare < 0 and max(found) > 1:  # The longest words are broken then.
-        found[found.index(max(found))] -= 1
+    spare = width - _width(widths)
+    order = sorted(range(len(widths)), key=shortfall.__getitem__)
+    for n_served, i in enumerate(order):
+        share = min(shortfall[i], max(spare, 0) // (len(order) - n_served))
+        widths[i], spare = widths[i] + share, spare - share
+    while spare < 0 and max(widths) > 1:  # The longest words are broken then.
+        widths[widths.index(max(widths))] -= 1
         spare += 1
-    return found
+    return widths
 
 
 def _rich(table: Table, width: int) -> rich_table.Table:
     """The table as rich draws it in `width` characters."""
-    made = rich_table.Table(
+    grid = rich_table.Table(
         box=box.HORIZONTALS, show_edge=False, pad_edge=False, padding=(0, _BETWEEN - 1, 0, 0)
     )
     for i, (head, chars) in enumerate(zip(table.heads, _widths(table, width), strict=True)):
         justify: JustifyMethod = "left" if i < table.left else "right"
-        made.add_column(Text(head), justify=justify, width=chars, overflow="fold")
+        grid.add_column(Text(head), justify=justify, width=chars, overflow="fold")
     for row in table.rows:
         texts = (_styled_text(cell, words=i < table.left) for i, cell in enumerate(row.cells))
-        made.add_row(*texts, style="dim" * row.faint, end_section=row.ends_section)
-    return made
+        grid.add_row(*texts, style="dim" * row.faint, end_section=row.ends_section)
+    return grid
 
 
 def _styled_text(cell: Cell, *, words: bool) -> Text:
@@ -152,9 +153,9 @@ def _styled_text(cell: Cell, *, words: bool) -> Text:
         # The darkest shades cannot be read on a dark ground.
         red, green, blue = shade(0.15 + 0.85 * cell.place)
         style += f" rgb({red},{green},{blue})"
-    found = Text(text, style=style.strip())
+    styled_text = Text(text, style=style.strip())
     note = cell.note if words else fill(cell.note, _NOTE, break_long_words=False)
-    return found.append(f"\n{note}", style="dim") if note else found
+    return styled_text.append(f"\n{note}", style="dim") if note else styled_text
 
 
 DataRow = Mapping[str, Any]
@@ -173,28 +174,28 @@ def data_rows(table: Table) -> Iterator[DataRow]:
     columns = [[row.cells[i] for row in table.rows] for i in range(len(names))]
     about = dict.fromkeys(names[: table.repeated])
     for row in table.rows:
-        found: dict[str, Any] = {"table": table.title}
+        data_row: dict[str, Any] = {"table": table.title}
         for name, cell, column in zip(names, row.cells, columns, strict=True):
-            found[name] = _cell_value(cell)
+            data_row[name] = _cell_value(cell)
             if name in about:
-                about[name] = found[name] = found[name] if cell.text else about[name]
+                about[name] = data_row[name] = data_row[name] if cell.text else about[name]
             if any(other.interval for other in column):
-                found[f"{name} low"], found[f"{name} high"] = cell.interval or (None, None)
+                data_row[f"{name} low"], data_row[f"{name} high"] = cell.interval or (None, None)
             if any(other.marks for other in column):
                 marks = " ".join(mark for mark in MARKS if getattr(cell, mark))
-                found[f"{name} marks"] = marks or None
+                data_row[f"{name} marks"] = marks or None
             if any(other.note for other in column):
-                found[f"{name} note"] = cell.note or None
-        yield found
+                data_row[f"{name} note"] = cell.note or None
+        yield data_row
 
 
 def _numbered_names(names: Iterable[str]) -> list[str]:
     """The names, those that recur with a number: p, p 2."""
-    found: list[str] = []
+    new_names: list[str] = []
     for name in names:
-        n = sum(re.sub(r" \d+$", "", other) == name for other in found)
-        found.append(f"{name} {n + 1}" if n else name)
-    return found
+        n = sum(re.sub(r" \d+$", "", other) == name for other in new_names)
+        new_names.append(f"{name} {n + 1}" if n else name)
+    return new_names
 
 
 def _cell_value(cell: Cell) -> Any:
@@ -208,10 +209,10 @@ def _cell_value(cell: Cell) -> Any:
 
 def csv_text(rows: Iterable[DataRow]) -> str:
     """Lines of CSV below one line of heads, with a column for every name of any row."""
-    every = list(rows)
-    heads = list(dict.fromkeys(name for row in every for name in row))
-    lines = [[_flat(row.get(name)) for name in heads] for row in every]
-    return "".join(map(csv_line, [heads, *lines] if every else []))
+    all_rows = list(rows)
+    heads = list(dict.fromkeys(name for row in all_rows for name in row))
+    lines = [[_flat(row.get(name)) for name in heads] for row in all_rows]
+    return "".join(map(csv_line, [heads, *lines] if all_rows else []))
 
 
 def _flat(value: Any) -> Any:

@@ -99,8 +99,8 @@ class TableRow:
         ends_section: bool = False,
     ) -> TableRow:
         """A row of cells, some of them given by their text alone."""
-        made = tuple(Cell(cell) if isinstance(cell, str) else cell for cell in cells)
-        return cls(made, model, faint, ends_section)
+        row_cells = tuple(Cell(cell) if isinstance(cell, str) else cell for cell in cells)
+        return cls(row_cells, model, faint, ends_section)
 
 
 @dataclass(frozen=True)
@@ -155,13 +155,13 @@ class Table:
             return self
         left_out = [self.heads[i].replace("\n", ", ") for i in sorted(columns)]
         left_out += [" ".join(cell.text for cell in row.cells[: self.left]) for row in rows]
-        kept = [i for i in places if i not in columns]
-        what = "Columns and rows" if columns and rows else "Columns" if columns else "Rows"
+        indices = [i for i in places if i not in columns]
+        subject = "Columns and rows" if columns and rows else "Columns" if columns else "Rows"
         return replace(
-            replace(self, rows=tuple(r for r in self.rows if r not in rows)).with_columns(kept),
-            left=sum(i < self.left for i in kept),
-            repeated=sum(i < self.repeated for i in kept),
-            notes=(*self.notes, f"{what} without a value are not shown: {'; '.join(left_out)}."),
+            replace(self, rows=tuple(r for r in self.rows if r not in rows)).with_columns(indices),
+            left=sum(i < self.left for i in indices),
+            repeated=sum(i < self.repeated for i in indices),
+            notes=(*self.notes, f"{subject} without a value are not shown: {'; '.join(left_out)}."),
         )
 
     @property
@@ -169,37 +169,37 @@ class Table:
         """The table with rows and columns exchanged."""
         corner, *heads = (head.replace("\n", ", ") for head in self.heads)
         columns = [[row.cells[i] for row in self.rows] for i in range(len(self.heads))]
-        first, *others = columns
-        rows = (TableRow.of(head, *cells) for head, cells in zip(heads, others, strict=True))
+        first, *other_columns = columns
+        rows = (TableRow.of(head, *cells) for head, cells in zip(heads, other_columns, strict=True))
         return replace(
             self, heads=(f"by {corner}", *(cell.text for cell in first)), rows=tuple(rows)
         )
 
     def with_columns(self, columns: Iterable[int]) -> Table:
         """A copy with some of the columns."""
-        chosen = list(columns)
+        indices = list(columns)
         return replace(
             self,
-            heads=tuple(self.heads[i] for i in chosen),
+            heads=tuple(self.heads[i] for i in indices),
             rows=tuple(
-                replace(row, cells=tuple(row.cells[i] for i in chosen)) for row in self.rows
+                replace(row, cells=tuple(row.cells[i] for i in indices)) for row in self.rows
             ),
         )
 
 
 def marks_legend(tables: Iterable[Table]) -> list[str]:
     """Meaning of the marks in tables of scores: a line, or none if the notes say it all."""
-    every = list(tables)
-    cells = [cell for table in every for row in table.rows for cell in row.cells]
-    explained = {note[:1] for table in every for note in table.notes}
-    said = "" if all(cell.place is None for cell in cells) else marks_said(cells, explained)
-    return [said] if said else []
+    all_tables = list(tables)
+    cells = [cell for table in all_tables for row in table.rows for cell in row.cells]
+    explained = {note[:1] for table in all_tables for note in table.notes}
+    legend = "" if all(cell.place is None for cell in cells) else marks_meaning(cells, explained)
+    return [legend] if legend else []
 
 
-def marks_said(cells: Iterable[Cell], explained: Collection[str] = ()) -> str:
+def marks_meaning(cells: Iterable[Cell], explained: Collection[str] = ()) -> str:
     """Meaning of the marks of cells but those that are `explained`; empty without any."""
     used = {sign for cell in cells for sign in cell.marks}.difference(explained)
-    return " · ".join(f"{sign} {said}" for sign, said in MARKS.values() if sign in used)
+    return " · ".join(f"{sign} {meaning}" for sign, meaning in MARKS.values() if sign in used)
 
 
 def _set_printable(of: Cell | Table, **texts: str | tuple[str, ...]) -> None:

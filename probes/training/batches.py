@@ -49,26 +49,26 @@ class Batches:
 
     def of_cells(self, cells: slice | list[int]) -> Batches:
         """A copy with the labels and weights of some cells."""
-        chosen = cells if isinstance(cells, slice) else torch.tensor(cells)
+        index = cells if isinstance(cells, slice) else torch.tensor(cells)
 
-        def some(values: Tensor) -> Tensor:
-            return values if len(values) == 1 else values[chosen]
+        def selected(values: Tensor) -> Tensor:
+            return values if len(values) == 1 else values[index]
 
-        return replace(self, labels=some(self.labels), weights=some(self.weights))
+        return replace(self, labels=selected(self.labels), weights=selected(self.weights))
 
-    def drawn(self) -> Batches:
+    def without_unused(self) -> Batches:
         """A copy without the examples whose weight is 0 in every cell."""
         weighs = (self.weights != 0).any(0)
         if weighs.all():
             return self
-        before = torch.cat([weighs.new_zeros(1, dtype=torch.int64), weighs.cumsum(0)]).cpu()
+        n_before = torch.cat([weighs.new_zeros(1, dtype=torch.int64), weighs.cumsum(0)]).cpu()
         return replace(
             self,
             features=Subset(self.features, weighs.nonzero().flatten()),
             labels=self.labels[:, weighs],
             weights=self.weights[:, weighs],
             sentences=self.sentences[weighs],
-            bounds=before[self.bounds].tolist(),
+            bounds=n_before[self.bounds].tolist(),
         )
 
     def part(self, part: slice) -> Batches:
@@ -121,10 +121,10 @@ def bootstrap_weights(clusters: Tensor, sample: int) -> Tensor:
     """
     if sample == 0:
         return torch.ones(len(clusters))
-    numbers, place = clusters.unique(return_inverse=True)
+    numbers, cluster_index = clusters.unique(return_inverse=True)
     generator = torch.Generator().manual_seed(sample)
-    drawn = torch.randint(len(numbers), (len(numbers),), generator=generator)
-    return torch.bincount(drawn, minlength=len(numbers)).float()[place]
+    sampled_clusters = torch.randint(len(numbers), (len(numbers),), generator=generator)
+    return torch.bincount(sampled_clusters, minlength=len(numbers)).float()[cluster_index]
 
 
 def bootstrap_batches(train: Batches, samples: Sequence[int]) -> Batches:
@@ -172,8 +172,8 @@ def shuffled_batches(train: Batches, order: int = 0) -> Iterator[tuple[slice, Te
     parts = [slice(a, a + n) for a, n in zip(starts.tolist(), widths.tolist(), strict=True)]
     masks = []
     for part, low, high in zip(parts, first, last, strict=True):
-        places = torch.arange(part.start, part.stop)
-        masks.append(((places >= low) & (places < high)).to(train.features.device))
+        examples = torch.arange(part.start, part.stop)
+        masks.append(((examples >= low) & (examples < high)).to(train.features.device))
     generator = torch.Generator().manual_seed(order)
     while True:
         for batch in torch.randperm(len(parts), generator=generator).tolist():

@@ -61,21 +61,21 @@ class CachedOnce(Features):
     """Other features on the CPU, computed once for whoever reads them many times.
 
     Args:
-        place: where they are kept; a folder for a scratch file in it, which has no name and
+        storage: memory, or the folder of a scratch file, which has no name and
             disappears with the process.
     """
 
-    def __init__(self, whole: Features, place: Memory | Path) -> None:
-        self._whole, self._place, self.device = whole, place, whole.device
+    def __init__(self, source: Features, storage: Memory | Path) -> None:
+        self._source, self._storage, self.device = source, storage, source.device
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """L layers, N examples, H features."""
-        return self._whole.shape
+        return self._source.shape
 
     def block(self, part: slice) -> Tensor:
         """Consecutive examples, float32. Shape (L, n, H)."""
-        return self._whole.block(part)
+        return self._source.block(part)
 
     def kept_block(self, part: slice) -> Tensor:
         """`block` for repeated reading."""
@@ -87,38 +87,40 @@ class CachedOnce(Features):
         first, _, _ = part.indices(n_examples)
         # As rows of one table: along the second dimension torch copies them one by one.
         index = torch.arange(n_layers)[:, None] * n_examples + first + rows
-        found = self.values.flatten(0, 1).index_select(0, index.flatten())
-        return found.view(n_layers, -1, n_features)
+        vectors = self.values.flatten(0, 1).index_select(0, index.flatten())
+        return vectors.view(n_layers, -1, n_features)
 
     def rotated(self, axes: Tensor) -> Features:
         """Features in other axes, kept too."""
-        return CachedOnce(self._whole.rotated(axes), self._place)
+        return CachedOnce(self._source.rotated(axes), self._storage)
 
     @property
     def values(self) -> Tensor:
         """All blocks. Shape (L, N, H)."""
-        return self._place.values(self) if isinstance(self._place, Memory) else self._written
+        return (
+            self._storage.values(self) if isinstance(self._storage, Memory) else self._file_values
+        )
 
     def computed(self) -> Tensor:
         """All blocks, computed now. Shape (L, N, H)."""
         values = torch.empty(self.shape)
 
         def compute(part: slice) -> None:
-            values[:, part] = self._whole.kept_block(part)
+            values[:, part] = self._source.kept_block(part)
 
         with ThreadPoolExecutor(READERS) as pool:
             list(pool.map(compute, evaluation_slices(self.shape[1])))
         return values
 
     @cached_property
-    def _written(self) -> Tensor:
+    def _file_values(self) -> Tensor:
         """All blocks in a mapped file, so that memory does not grow."""
-        assert isinstance(self._place, Path)
+        assert isinstance(self._storage, Path)
         _, n_examples, _ = self.shape
-        with writing(self._place), tempfile.TemporaryFile(dir=self._place) as file:
+        with writing(self._storage), tempfile.TemporaryFile(dir=self._storage) as file:
 
             def write(part: slice) -> None:
-                values = self._whole.kept_block(part).contiguous().numpy()
+                values = self._source.kept_block(part).contiguous().numpy()
                 for layer, rows in enumerate(values):
                     first_row = layer * n_examples + part.start
                     _write_at(file.fileno(), memoryview(rows).cast("B"), first_row * rows[0].nbytes)
@@ -131,5 +133,5 @@ class CachedOnce(Features):
 def _write_at(file: int, data: memoryview, offset: int) -> None:
     """Write all of `data`, however little the system accepts at once."""
     while data:
-        written = os.pwrite(file, data, offset)
-        data, offset = data[written:], offset + written
+        n_written = os.pwrite(file, data, offset)
+        data, offset = data[n_written:], offset + n_written

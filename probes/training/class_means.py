@@ -85,18 +85,18 @@ class Sparse(Linear):
         """The probes of all cells; weights of features that are not chosen are 0."""
         n_layers, _, n_features = train.features.shape
         fitted = []
-        for cell, chosen in enumerate(
+        for cell, columns in enumerate(
             features_by_variance(train, n_outputs)[..., : SIZES[-1]].unbind(1)
         ):
             of_cell = [
-                replace(data.of_cells([cell]), features=feature_columns(data.features, chosen))
+                replace(data.of_cells([cell]), features=feature_columns(data.features, columns))
                 for data in (train, dev)
             ]
-            found = fit_narrow(of_cell[0], of_cell[1], n_outputs, spec)
-            weight, bias = found.parameters
-            index = chosen[:, None, None].expand(-1, 1, n_outputs, -1)
+            narrow_probes = fit_narrow(of_cell[0], of_cell[1], n_outputs, spec)
+            weight, bias = narrow_probes.parameters
+            index = columns[:, None, None].expand(-1, 1, n_outputs, -1)
             wide = weight.new_zeros(n_layers, 1, n_outputs, n_features).scatter_(3, index, weight)
-            fitted.append(replace(found, parameters=[wide, bias]))
+            fitted.append(replace(narrow_probes, parameters=[wide, bias]))
         return joined_probes(fitted, [[cell] for cell in range(len(fitted))])
 
     def n_parameters(self, parameters: Parameters) -> int:
@@ -117,18 +117,18 @@ def features_by_variance(train: Batches, n_outputs: int) -> Tensor:
     return order.to(train.features.device)
 
 
-def feature_columns(features: Features, chosen: Tensor) -> InMemory:
+def feature_columns(features: Features, columns: Tensor) -> InMemory:
     """Some features of each layer, in memory.
 
     Args:
-        chosen: their indices. Shape (L, k).
+        columns: their indices. Shape (L, k).
     """
-    index = chosen[:, None].to(features.device)
-    found = [
+    index = columns[:, None].to(features.device)
+    blocks = [
         block.gather(2, index.expand(-1, block.shape[1], -1))
         for block in map(features.kept_block, evaluation_slices(features.shape[1]))
     ]
-    return InMemory(torch.cat(found, 1))
+    return InMemory(torch.cat(blocks, 1))
 
 
 def fit_narrow(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec) -> FittedProbes:

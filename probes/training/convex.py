@@ -49,16 +49,16 @@ def fit_convex(
     shares = of_labels.shares(labels, train.weights.expand_as(labels), n_outputs)
     # Start from biases that predict the label frequencies.
     start[-1] = of_labels.prior(shares).expand_as(start[-1])
-    read = train.features.in_principal_axes
-    start = read.rotated([p.to(strengths.device) for p in start])
+    in_axes = train.features.in_principal_axes
+    start = in_axes.rotated([p.to(strengths.device) for p in start])
     rotated = fit_full_batch(
-        replace(train, features=read.features),
+        replace(train, features=in_axes.features),
         family,
         of_labels,
         [p.to(strengths.device) for p in start],
         strengths,
         full_batch_steps(spec, converge=converge),
     )
-    found = read.rotated_back(rotated)
-    dev_loss = mean_loss(family, loss, found, trainer.dev)
-    return FittedProbes(found, strengths, torch.ones_like(strengths), dev_loss)
+    parameters = in_axes.rotated_back(rotated)
+    dev_loss = mean_loss(family, loss, parameters, trainer.dev)
+    return FittedProbes(parameters, strengths, torch.ones_like(strengths), dev_loss)

@@ -82,9 +82,9 @@ class ProbingData:
 
         Of two classes of texts, and of whatever given vectors stand for.
         """
-        task, given = self.examples.task, not self._vectors.manifest["model"]["window"]
+        task, given_vectors = self.examples.task, not self._vectors.manifest["model"]["window"]
         two = task.kind == "classification" and self.n_outputs == 2
-        return two and (task.shape == "text" or given)
+        return two and (task.shape == "text" or given_vectors)
 
     def group_layers(
         self, memory: int, spec: ProbeSpec, n_cells: int, n_concatenated: int = 1
@@ -119,18 +119,18 @@ class ProbingData:
                 gone when they are.
         """
         if self.device.type != "cpu":
-            found = self.standardisation(layers).features
-            return {split: loaded_features(each) if room else each for split, each in found.items()}
-        place = self._place(room)
+            by_split = self.standardisation(layers).features
+            return {split: loaded_features(x) if room else x for split, x in by_split.items()}
+        storage = self._storage(room)
 
-        def kept(layers: Sequence[int]) -> dict[str, Features]:
-            found = self.standardisation(layers).features
-            once = {split: CachedOnce(found[split], place) for split in ("train", "dev")}
-            return {**found, **once}
+        def with_cache(layers: Sequence[int]) -> dict[str, Features]:
+            by_split = self.standardisation(layers).features
+            once = {split: CachedOnce(by_split[split], storage) for split in ("train", "dev")}
+            return {**by_split, **once}
 
-        return self._derived("features", layers, kept) if room else kept(layers)
+        return self._derived("features", layers, with_cache) if room else with_cache(layers)
 
-    def _place(self, room: int) -> Memory | Path:
+    def _storage(self, room: int) -> Memory | Path:
         """Place where features are kept on a CPU."""
         if not room:
             return self._vectors.folder.parent
@@ -150,10 +150,10 @@ class ProbingData:
         """Standardised features of some layers, with the parameters that standardise them."""
         return self._derived("standardisation", layers, self._standardise)
 
-    def _derived(self, what: str, layers: Sequence[int], make: Callable[[Sequence[int]], T]) -> T:
+    def _derived(self, kind: str, layers: Sequence[int], make: Callable[[Sequence[int]], T]) -> T:
         """Cache of what is derived from stored vectors, keyed by layers and spans."""
-        about = what, list(layers), self._project, self.device, self._spans_digest
-        return self._vectors.derived(repr(about), lambda: make(layers))
+        cache_key = kind, list(layers), self._project, self.device, self._spans_digest
+        return self._vectors.derived(repr(cache_key), lambda: make(layers))
 
     @cached_property
     def _spans_digest(self) -> str:
@@ -172,10 +172,10 @@ class ProbingData:
             room: see `features`.
         """
         standardised = self.standardisation((first, *layers)).features
-        found: dict[str, Features] = {k: Concatenated(each) for k, each in standardised.items()}
+        by_split: dict[str, Features] = {k: Concatenated(x) for k, x in standardised.items()}
         if room and self.device.type != "cpu":
-            return {split: loaded_features(features) for split, features in found.items()}
-        return {**found, "train": self.computed_once(found["train"], room)}
+            return {split: loaded_features(features) for split, features in by_split.items()}
+        return {**by_split, "train": self.computed_once(by_split["train"], room)}
 
     def computed_once(self, features: Features, room: int) -> Features:
         """Features of this task's examples that are not computed anew each time they are read.
@@ -185,7 +185,7 @@ class ProbingData:
         Args:
             room: see `features`.
         """
-        return features if self.device.type != "cpu" else CachedOnce(features, self._place(room))
+        return features if self.device.type != "cpu" else CachedOnce(features, self._storage(room))
 
     def batches(
         self,
@@ -202,11 +202,11 @@ class ProbingData:
             in_training: which examples each cell has, the others having weight 0; (K, n) in the
                 order of the split's examples, by default all.
         """
-        given = labels or {each: self.targets(each) for each in ("train", split)}
-        rows = given[split]
+        targets = labels or {part: self.targets(part) for part in ("train", split)}
+        rows = targets[split]
         weights = np.where(rows < 0, 0, 1) if self.n_outputs else np.ones((1, rows.shape[1]))
         if self.examples.task.metric == "balanced_accuracy":
-            by_class = [class_weights(row, self.n_outputs) for row in given["train"]]
+            by_class = [class_weights(row, self.n_outputs) for row in targets["train"]]
             pairs = zip(by_class, rows, strict=True)
             weights = weights * np.stack([of_class[row] for of_class, row in pairs])
         if in_training is not None:
@@ -282,9 +282,9 @@ def training_order(sentence: Array) -> Array:
     Args:
         sentence: that of each example. Shape (n,).
     """
-    numbers, place = np.unique(sentence, return_inverse=True)
+    numbers, sentence_index = np.unique(sentence, return_inverse=True)
     shuffled = np.random.default_rng(0).permutation(len(numbers))
-    return np.argsort(shuffled[place], kind="stable")
+    return np.argsort(shuffled[sentence_index], kind="stable")
 
 
 def class_weights(labels: Array, n_classes: int) -> Array:

@@ -96,11 +96,11 @@ class ProbeFamily(ABC):
         leaves = [p.detach().requires_grad_() for p in parameters]
         with torch.enable_grad():
             outputs = self.outputs(leaves, features)
-        found = torch.autograd.grad(
+        gradients = torch.autograd.grad(
             outputs, leaves, loss_gradient(outputs.detach()), materialize_grads=True
         )
         # Autograd may return one tensor for several parameters, or expanded ones.
-        return [g.clone(memory_format=torch.contiguous_format) for g in found]
+        return [g.clone(memory_format=torch.contiguous_format) for g in gradients]
 
     def solved(
         self, train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec

@@ -88,13 +88,13 @@ class InAxes(NamedTuple):
         Args:
             parameters: of a convex family; the first is the weight of the features (L, K, out, H).
         """
-        weight, *others = parameters
-        return [weight @ self.axes[:, None], *others]
+        weight, *biases = parameters
+        return [weight @ self.axes[:, None], *biases]
 
     def rotated_back(self, parameters: list[Tensor]) -> list[Tensor]:
         """The inverse of `rotated`."""
-        weight, *others = parameters
-        return [weight @ self.axes.mT[:, None], *others]
+        weight, *biases = parameters
+        return [weight @ self.axes.mT[:, None], *biases]
 
 
 class Rotated(Features):
@@ -103,17 +103,17 @@ class Rotated(Features):
     Args: see `Features.rotated`.
     """
 
-    def __init__(self, whole: Features, axes: Tensor) -> None:
-        self._whole, self._axes, self.device = whole, axes, whole.device
+    def __init__(self, source: Features, axes: Tensor) -> None:
+        self._source, self._axes, self.device = source, axes, source.device
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """L layers, N examples, H features."""
-        return self._whole.shape
+        return self._source.shape
 
     def block(self, part: slice) -> Tensor:
         """Consecutive examples, float32. Shape (L, n, H)."""
-        return self._whole.block(part) @ self._axes
+        return self._source.block(part) @ self._axes
 
 
 def principal_axes(features: Features, *, common: bool = False) -> Tensor:
@@ -132,7 +132,7 @@ def principal_axes(features: Features, *, common: bool = False) -> Tensor:
             total += (x.T @ x).cpu()
     if common:
         gram = gram.sum(0, keepdim=True)
-    axes = torch.stack([torch.linalg.eigh(each).eigenvectors for each in gram])
+    axes = torch.stack([torch.linalg.eigh(matrix).eigenvectors for matrix in gram])
     return axes.float().to(features.device)
 
 
@@ -169,31 +169,31 @@ def loaded_features(features: Features) -> InMemory:
 class Slice(Features):
     """Consecutive examples of other features."""
 
-    def __init__(self, whole: Features, part: slice) -> None:
-        self._whole, self.device = whole, whole.device
-        self._start, self._stop, _ = part.indices(whole.shape[1])
+    def __init__(self, source: Features, part: slice) -> None:
+        self._source, self.device = source, source.device
+        self._start, self._stop, _ = part.indices(source.shape[1])
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """L layers, N examples, H features."""
-        n_layers, _, n_features = self._whole.shape
+        n_layers, _, n_features = self._source.shape
         return n_layers, self._stop - self._start, n_features
 
     def block(self, part: slice) -> Tensor:
         """Consecutive examples, float32. Shape (L, n, H)."""
-        return self._whole.block(self._of_whole(part))
+        return self._source.block(self._of_source(part))
 
     def kept_block(self, part: slice) -> Tensor:
         """`block` for repeated reading."""
-        return self._whole.kept_block(self._of_whole(part))
+        return self._source.kept_block(self._of_source(part))
 
     @cached_property
     def in_principal_axes(self) -> InAxes:
-        """Features in the principal axes of the whole."""
-        features, axes = self._whole.in_principal_axes
+        """Features in the principal axes of the source."""
+        features, axes = self._source.in_principal_axes
         return InAxes(Slice(features, slice(self._start, self._stop)), axes)
 
-    def _of_whole(self, part: slice) -> slice:
+    def _of_source(self, part: slice) -> slice:
         start, stop, _ = part.indices(self._stop - self._start)
         return slice(self._start + start, self._start + stop)
 
@@ -205,30 +205,30 @@ class Subset(Features):
         index: their indices, ascending. Shape (n,).
     """
 
-    def __init__(self, whole: Features, index: Tensor) -> None:
-        self._whole, self.device = whole, whole.device
+    def __init__(self, source: Features, index: Tensor) -> None:
+        self._source, self.device = source, source.device
         # The start and end of a block are read on the CPU, so that nothing waits for the device.
-        self._places, self._index = index.cpu(), index.to(self.device)
+        self._index_on_cpu, self._index = index.cpu(), index.to(self.device)
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """L layers, N examples, H features."""
-        n_layers, _, n_features = self._whole.shape
+        n_layers, _, n_features = self._source.shape
         return n_layers, len(self._index), n_features
 
     def block(self, part: slice) -> Tensor:
         """Consecutive examples, float32. Shape (L, n, H)."""
-        spread, rows = self._of_whole(part)
-        return self._whole.block(spread).index_select(1, rows)
+        spread, rows = self._of_source(part)
+        return self._source.block(spread).index_select(1, rows)
 
     def kept_block(self, part: slice) -> Tensor:
         """`block` for repeated reading."""
-        return self._whole.kept_rows(*self._of_whole(part))
+        return self._source.kept_rows(*self._of_source(part))
 
-    def _of_whole(self, part: slice) -> tuple[slice, Tensor]:
-        """The part of the whole that spans the examples of `part`, and their indices within it."""
-        places = self._places[part]
-        first, last = int(places[0]), int(places[-1])
+    def _of_source(self, part: slice) -> tuple[slice, Tensor]:
+        """The part of the source that spans the examples of `part`, and their indices within it."""
+        examples = self._index_on_cpu[part]
+        first, last = int(examples[0]), int(examples[-1])
         return slice(first, last + 1), self._index[part] - first
 
 

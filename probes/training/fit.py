@@ -92,7 +92,7 @@ def fit(
     def fit_of(cells: list[int]) -> MinibatchFit:
         seed = draws[cells[0]].seed
         # Skip unused examples: a bootstrap sample lacks more than a third of the sentences.
-        of_draw = trainer.of_cells(cells).drawn()
+        of_draw = trainer.of_cells(cells).without_unused()
         start = trainer.initial([seed], n_outputs)
         return MinibatchFit(of_draw, start, prior.expand(n_layers, len(cells)), seed)
 
@@ -101,10 +101,10 @@ def fit(
 
 def cells_by(keys: Iterable[Hashable]) -> list[list[int]]:
     """Group cells by key, in the order in which keys first occur."""
-    found: dict[Hashable, list[int]] = {}
+    groups: dict[Hashable, list[int]] = {}
     for cell, key in enumerate(keys):
-        found.setdefault(key, []).append(cell)
-    return list(found.values())
+        groups.setdefault(key, []).append(cell)
+    return list(groups.values())
 
 
 def predict(
@@ -133,9 +133,9 @@ def predict(
 def margins(fitted: FittedProbes, features: Features, spec: ProbeSpec) -> Tensor:
     """Logit of the second class minus that of the first, for each layer's first cell. (L, N)."""
     family = family_of(spec)
-    first = [parameter[:, :1] for parameter in fitted.parameters]
+    first_cells = [parameter[:, :1] for parameter in fitted.parameters]
     parts = [
-        family.checked_outputs(first, features.block(part)).diff(dim=2)[:, 0, 0]
+        family.checked_outputs(first_cells, features.block(part)).diff(dim=2)[:, 0, 0]
         for part in evaluation_slices(features.shape[1])
     ]
     return torch.cat(parts, 1)
@@ -184,9 +184,9 @@ def fit_steps(
     if not (is_convex(spec) or is_seeded(spec)):  # solved
         return len(draws) * full_batch_steps(spec, converge=True)
     if fits_full_batches(family, len(sentences), n_outputs):
-        usual = full_batch_steps(spec)
+        n_steps = full_batch_steps(spec)
     else:
-        usual = scheduled_steps(spec, len(batch_bounds(sentences, spec.batch)) - 1)
+        n_steps = scheduled_steps(spec, len(batch_bounds(sentences, spec.batch)) - 1)
     if family.convex:
-        return full_batch_steps(spec, converge=True) if converge else usual
-    return len(set(draws)) * usual
+        return full_batch_steps(spec, converge=True) if converge else n_steps
+    return len(set(draws)) * n_steps

@@ -24,17 +24,17 @@ def joined_probes(parts: Sequence[FittedProbes], cells: Sequence[Sequence[int]])
     Args:
         cells: the positions of each part's cells in the result.
     """
-    place = torch.tensor(list(chain.from_iterable(cells))).argsort()
+    order = torch.tensor(list(chain.from_iterable(cells))).argsort()
 
-    def joined(tensors: Iterable[Tensor]) -> Tensor:
-        found = torch.cat(list(tensors), 1)
-        return found.index_select(1, place.to(found.device))
+    def in_order(tensors: Iterable[Tensor]) -> Tensor:
+        tensor = torch.cat(list(tensors), 1)
+        return tensor.index_select(1, order.to(tensor.device))
 
     return FittedProbes(
-        [joined(tensors) for tensors in zip(*(part.parameters for part in parts), strict=True)],
-        joined(part.strength for part in parts),
-        joined(part.stopped for part in parts),
-        joined(part.dev_loss for part in parts),
+        [in_order(tensors) for tensors in zip(*(part.parameters for part in parts), strict=True)],
+        in_order(part.strength for part in parts),
+        in_order(part.stopped for part in parts),
+        in_order(part.dev_loss for part in parts),
     )
 
 
@@ -44,17 +44,17 @@ def mean_loss(
     parameters: Parameters,
     data: Batches,
     *,
-    kept: bool = False,
+    repeated: bool = False,
 ) -> Tensor:
     """Weighted mean loss of every cell. Shape (L, K).
 
     Args:
-        kept: whether the features are read many times; see `Features.kept_block`.
+        repeated: whether the features are read many times; see `Features.kept_block`.
     """
     features = data.features
     total = torch.zeros(parameters[0].shape[:2], device=features.device)
     for part in evaluation_slices(features.shape[1]):
-        x = features.kept_block(part) if kept else features.block(part)
+        x = features.kept_block(part) if repeated else features.block(part)
         outputs = family.checked_outputs(parameters, x)
         total += loss.total(outputs, data.labels[:, part], data.weights[:, part])
     return total / data.weights.sum(1)
@@ -62,7 +62,7 @@ def mean_loss(
 
 def parameters_by_name(
     layers: Sequence[int],
-    how: Standardisation,
+    standardisation: Standardisation,
     fitted: FittedProbes,
     unit: tuple[float, float] | None,
 ) -> dict[str, NDArray[Any]]:
@@ -71,20 +71,20 @@ def parameters_by_name(
     Args:
         unit: mean and deviation of the training labels of a regression; None for classes.
     """
-    given = {"mean": how.mean, "scale": how.scale}
+    tensors = {"mean": standardisation.mean, "scale": standardisation.scale}
     for number, tensor in enumerate(fitted.parameters):
         suffix = f"-{number // 2 + 1}" if number > 1 else ""
-        given[("weight", "bias")[number % 2] + suffix] = tensor[:, 0]
-    if how.projected_scale is not None:
-        given["projected-scale"] = how.projected_scale
+        tensors[("weight", "bias")[number % 2] + suffix] = tensor[:, 0]
+    if standardisation.projected_scale is not None:
+        tensors["projected-scale"] = standardisation.projected_scale
     # Copies: a view would keep the tensors of all fits in memory.
-    found = {
-        of_layer(layer, name): tensor[place].float().cpu().numpy().copy()
-        for name, tensor in given.items()
-        for place, layer in enumerate(layers)
+    arrays = {
+        of_layer(layer, name): tensor[i].float().cpu().numpy().copy()
+        for name, tensor in tensors.items()
+        for i, layer in enumerate(layers)
     }
-    if how.projection is not None:
-        found["projection"] = how.projection.cpu().numpy()
+    if standardisation.projection is not None:
+        arrays["projection"] = standardisation.projection.cpu().numpy()
     if unit is not None:
-        found["label-unit"] = np.array(unit)
-    return found
+        arrays["label-unit"] = np.array(unit)
+    return arrays

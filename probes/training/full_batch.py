@@ -46,19 +46,19 @@ def fit_full_batch(
     sizes = [weight[0, 0].numel(), bias[0, 0].numel()]
     weights = train.weights / train.weights.sum(1, keepdim=True)
 
-    def apart(point: Tensor) -> Parameters:
+    def parameters_at(point: Tensor) -> Parameters:
         weight_, bias_ = point.split(sizes, 2)
         return [weight_.unflatten(2, weight.shape[2:]), bias_]
 
-    def together(weight: Tensor, bias: Tensor) -> Tensor:
+    def point_of(weight: Tensor, bias: Tensor) -> Tensor:
         return torch.cat([weight.flatten(2), bias], 2)
 
     # Other devices have no float64.
     exact = torch.float64 if weight.device.type in ("cpu", "cuda") else torch.float32
-    penalty = together(strengths[:, :, None, None].expand_as(weight), torch.zeros_like(bias))
+    penalty = point_of(strengths[:, :, None, None].expand_as(weight), torch.zeros_like(bias))
 
     def evaluate(point: Tensor) -> tuple[Tensor, Tensor]:
-        parameters, value = apart(point), 0.5 * (penalty * point * point).sum(2).to(exact)
+        parameters, value = parameters_at(point), 0.5 * (penalty * point * point).sum(2).to(exact)
         gradient = penalty * point
         for part in evaluation_slices(len(train.sentences)):
             of_part = labels[:, part], weights[:, part]
@@ -68,14 +68,14 @@ def fit_full_batch(
                 return loss.errors(outputs, *of_part)
 
             x = train.features.kept_block(part)
-            gradient += together(*family.gradient(parameters, x, errors))
+            gradient += point_of(*family.gradient(parameters, x, errors))
         return value, gradient
 
     shares = loss.shares(labels, train.weights.expand_as(labels), bias.shape[2])
     of_outputs = _CONFIDENCE * shares * (1 - shares)
     of_weights = of_outputs[..., None] * _mean_squares(train.features)[:, None, None]
-    curvature = together(of_weights.expand_as(weight), of_outputs.expand_as(bias)) + penalty
-    return apart(minimise(evaluate, together(weight, bias), curvature, n_steps))
+    curvature = point_of(of_weights.expand_as(weight), of_outputs.expand_as(bias)) + penalty
+    return parameters_at(minimise(evaluate, point_of(weight, bias), curvature, n_steps))
 
 
 def _mean_squares(features: Features) -> Tensor:
@@ -122,31 +122,31 @@ def minimise(evaluate: Evaluate, start: Tensor, curvature: Tensor, n_steps: int)
     pairs: deque[_Pair] = deque(maxlen=PAIRS)
     for _ in range(n_steps):
         direction = -_newton_step(gradient, pairs, curvature)
-        new, value, new_gradient = _shortened(evaluate, point, value, gradient, direction)
-        step, change = new - point, new_gradient - gradient
+        new_point, value, new_gradient = _shortened(evaluate, point, value, gradient, direction)
+        step, change = new_point - point, new_gradient - gradient
         product = _dot(step, change)
         inverse = torch.where(product > 0, 1 / product, 0.0).nan_to_num(posinf=0.0)
         pairs.append(_Pair(step, change, inverse))
-        point, gradient = new, new_gradient
+        point, gradient = new_point, new_gradient
         progress.advance()
     return point
 
 
 def _newton_step(gradient: Tensor, pairs: Iterable[_Pair], curvature: Tensor) -> Tensor:
     """The product of the estimated inverse Hessian and the gradient: the two-loop recursion."""
-    pairs, found, shares = list(pairs), gradient, []
+    pairs, product, shares = list(pairs), gradient, []
     for pair in reversed(pairs):
-        share = pair.inverse * _dot(pair.step, found)
-        found = found - share * pair.change
+        share = pair.inverse * _dot(pair.step, product)
+        product = product - share * pair.change
         shares.append(share)
-    found = found / curvature
+    product = product / curvature
     if pairs:
         last = pairs[-1]
         size = last.inverse * _dot(last.change, last.change / curvature)
-        found = torch.where(size > 0, found / size, found)
+        product = torch.where(size > 0, product / size, product)
     for pair, share in zip(pairs, reversed(shares), strict=True):
-        found = found + (share - pair.inverse * _dot(pair.change, found)) * pair.step
-    return found
+        product = product + (share - pair.inverse * _dot(pair.change, product)) * pair.step
+    return product
 
 
 def _shortened(
@@ -159,18 +159,18 @@ def _shortened(
     slope = _dot(gradient, direction)[..., 0]
     length = torch.ones_like(slope)
     while True:
-        new = point + length[..., None] * direction
-        new_value, new_gradient = evaluate(new)
+        new_point = point + length[..., None] * direction
+        new_value, new_gradient = evaluate(new_point)
         promised = value + _DECREASE * length * slope + _RESOLUTION * value.abs()
         better = new_value <= promised
         if (better | (length < _SHORTEST)).all():
             break
         length = torch.where(better, length, _SHORTER * length)
-    kept = better[..., None]
+    takes_step = better[..., None]
     return (
-        torch.where(kept, new, point),
+        torch.where(takes_step, new_point, point),
         torch.where(better, new_value, value),
-        torch.where(kept, new_gradient, gradient),
+        torch.where(takes_step, new_gradient, gradient),
     )
 
 
@@ -195,15 +195,15 @@ def ridge(
     family, loss = Linear(), SquaredError()
     fitted = []
     for cells in groups:
-        solver = _Solver(train.of_cells(list(cells)).drawn(), len(cells))
-        first = solver.solve(grid, slice(0, 1))
+        solver = _Solver(train.of_cells(list(cells)).without_unused(), len(cells))
+        candidates = solver.solve(grid, slice(0, 1))
         of_group = dev.of_cells(list(cells))
-        best = mean_loss(family, loss, first, of_group.of_cells(slice(0, 1))).argmin(1)
+        best = mean_loss(family, loss, candidates, of_group.of_cells(slice(0, 1))).argmin(1)
         strengths = grid.gather(1, best.cpu()[:, None])
         parameters = solver.solve(strengths, slice(None))
         dev_loss = mean_loss(family, loss, parameters, of_group)
-        same = strengths.to(dev_loss).expand_as(dev_loss)
-        fitted.append(FittedProbes(parameters, same, torch.ones_like(dev_loss), dev_loss))
+        strength = strengths.to(dev_loss).expand_as(dev_loss)
+        fitted.append(FittedProbes(parameters, strength, torch.ones_like(dev_loss), dev_loss))
         progress.advance()
     return joined_probes(fitted, groups)
 
@@ -242,17 +242,17 @@ def _training_moments(train: Batches) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     sample, labels = train.weights[0], train.labels
     device = train.features.device
     # The sums are large. They stay on a device that has float64.
-    where = device if device.type == "cuda" else torch.device("cpu")
-    zeros = partial(torch.zeros, dtype=torch.float64, device=where)
+    sum_device = device if device.type == "cuda" else torch.device("cpu")
+    zeros = partial(torch.zeros, dtype=torch.float64, device=sum_device)
     sum_x = zeros(n_layers, n_features)
     cross = zeros(n_layers, len(labels), n_features)
     gram = zeros(n_layers, n_features, n_features)
     for part in evaluation_slices(n_examples):
         x, weight = train.features.block(part), sample[part]
         weighted = x * weight[:, None]
-        sum_x += weighted.sum(1).to(where)
-        cross += (labels[:, part] @ weighted).to(where)
-        gram += (weighted.transpose(1, 2) @ x).to(where)
+        sum_x += weighted.sum(1).to(sum_device)
+        cross += (labels[:, part] @ weighted).to(sum_device)
+        gram += (weighted.transpose(1, 2) @ x).to(sum_device)
     total = sample.cpu().double().sum()
     mean_y = (sample * labels).cpu().double().sum(1) / total
     return sum_x.cpu() / total, mean_y, gram.cpu(), cross.cpu()

@@ -133,18 +133,18 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         vectors, labels = self._checked(x, y, reset=True)
         if self.class_weight and (self.class_weight, self.kind_) != ("balanced", "classification"):
             raise ValueError(f"class_weight={self.class_weight!r}: only 'balanced', of classes.")
-        if why := why_unfit(self.family, self.kind_):
-            raise ValueError(f"family={self.family!r}: {why}.")
-        every = np.arange(len(labels))
-        sentences = every if groups is None else column_or_1d(_as_array(groups))
+        if reason := why_unfit(self.family, self.kind_):
+            raise ValueError(f"family={self.family!r}: {reason}.")
+        examples = np.arange(len(labels))
+        sentences = examples if groups is None else column_or_1d(_as_array(groups))
         check_consistent_length(vectors, sentences)
-        train, held_out = every, (vectors, labels)
+        train, held_out = examples, (vectors, labels)
         if dev is not None:
             held_out = self._checked(*dev, reset=False)
         elif self.family == "mlp" or self.kind_ == "regression":
             split = GroupShuffleSplit(1, test_size=0.1, random_state=self.seed)
-            train, others = next(split.split(vectors, groups=sentences))
-            held_out = vectors[others], labels[others]
+            train, dev_examples = next(split.split(vectors, groups=sentences))
+            held_out = vectors[dev_examples], labels[dev_examples]
         train = train[training_order(sentences[train])]
         _, numbers = np.unique(sentences[train], return_inverse=True)
         return self._trained(vectors[train], labels[train], numbers, *held_out)
@@ -155,20 +155,20 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Fit the probe as a run does. Equal `sentences` (of train) must be adjacent."""
         unit, sets, n_outputs = None, None, 0
         targets = [y, dev_y]
-        weights = [np.ones(len(each), np.float32) for each in targets]
+        weights = [np.ones(len(labels), np.float32) for labels in targets]
         if self.kind_ == "regression":
             unit = label_unit(y)
-            targets = [((each - unit[0]) / unit[1]).astype(np.float32) for each in targets]
+            targets = [((labels - unit[0]) / unit[1]).astype(np.float32) for labels in targets]
         else:
             n_outputs = len(self.classes_)
         if self.kind_ == "multi-label":
             rows, index = np.unique(np.concatenate(targets), axis=0, return_inverse=True)
             targets, sets = np.split(index, [len(y)]), torch.from_numpy(rows.astype(np.float32))
         elif self.kind_ == "classification":
-            targets = [np.searchsorted(self.classes_, each) for each in targets]
+            targets = [np.searchsorted(self.classes_, labels) for labels in targets]
         if self.class_weight:
             of_class = class_weights(targets[0], n_outputs).astype(np.float32)
-            weights = [of_class[each] for each in targets]
+            weights = [of_class[labels] for labels in targets]
         span = np.stack([np.arange(len(x)), np.arange(1, len(x) + 1)], axis=1)
         mean, scale = standard_scale(mapped_tensor(x), [span], float(np.finfo(x.dtype).eps) / 2)
         device = pick_device(self.device)
@@ -189,13 +189,15 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fitted = fit(of_train, of_dev, n_outputs, PROBES[self.family], [FitSeed(self.seed)])
         if not fitted.dev_loss.isfinite().all():
             raise ValueError("The loss on dev is not finite: the numbers are too large.")
-        how = Standardisation({}, mean[None], scale[None])
-        return self._with(folded(parameters_by_name([0], how, fitted, unit), 0, self.kind_))
+        standardisation = Standardisation({}, mean[None], scale[None])
+        return self._with(
+            folded(parameters_by_name([0], standardisation, fitted, unit), 0, self.kind_)
+        )
 
     def _checked(self, x: Any, y: Any, *, reset: bool) -> tuple[Array, Array]:
         """Validated vectors (float32 or float16) and labels; dev keeps only classes of y."""
-        given, types = (_as_array(x), _as_array(y)), [np.float32, np.float16]
-        x, y = validate_data(self, *given, reset=reset, dtype=types, multi_output=True)
+        arrays, types = (_as_array(x), _as_array(y)), [np.float32, np.float16]
+        x, y = validate_data(self, *arrays, reset=reset, dtype=types, multi_output=True)
         if reset:
             self.kind_ = self._kind_of(type_of_target(y))
         if self.kind_ == "multi-label":
@@ -210,29 +212,29 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if len(self.classes_) < 2:
                 raise ValueError("y has only one class; there is nothing to tell apart.")
             return x, y
-        known = np.isin(y, self.classes_)
-        if not known.any():
+        has_class = np.isin(y, self.classes_)
+        if not has_class.any():
             raise ValueError("dev has none of the classes of y.")
-        return x[known], y[known]
+        return x[has_class], y[has_class]
 
-    def _kind_of(self, found: str) -> Kind:
-        known = tuple(dict.fromkeys(_KINDS.values()))
-        kind = _KINDS.get(found) if self.kind == "auto" else self.kind
-        if kind not in (None, *known):
-            raise UserError(f"kind={self.kind!r}: {did_you_mean(self.kind, ('auto', *known))}")
-        if kind is None or kind not in ("regression", _KINDS.get(found)):
-            raise ValueError(f"kind={self.kind!r} does not fit labels that are {found}.")
+    def _kind_of(self, target_type: str) -> Kind:
+        kinds = tuple(dict.fromkeys(_KINDS.values()))
+        kind = _KINDS.get(target_type) if self.kind == "auto" else self.kind
+        if kind not in (None, *kinds):
+            raise UserError(f"kind={self.kind!r}: {did_you_mean(self.kind, ('auto', *kinds))}")
+        if kind is None or kind not in ("regression", _KINDS.get(target_type)):
+            raise ValueError(f"kind={self.kind!r} does not fit labels that are {target_type}.")
         return kind
 
     def _outputs(self, x: ArrayLike) -> Floats:
         """Logits (that of the first of two classes is 0), or numbers of a regression. (n, C)."""
         check_is_fitted(self, "coefs_")
-        found: Floats = validate_data(self, _as_array(x), reset=False, dtype=np.float64)
+        outputs: Floats = validate_data(self, _as_array(x), reset=False, dtype=np.float64)
         for number, (weight, bias) in enumerate(zip(self.coefs_, self.intercepts_, strict=True)):
-            found = (np.maximum(found, 0) if number else found) @ weight + bias
+            outputs = (np.maximum(outputs, 0) if number else outputs) @ weight + bias
         if self.kind_ == "classification" and len(self.classes_) == 2:
-            found = np.hstack([np.zeros_like(found), found])
-        return found
+            outputs = np.hstack([np.zeros_like(outputs), outputs])
+        return outputs
 
     def predict(self, x: ArrayLike) -> Array:
         """Predict classes or numbers (n,); for label sets, 1 if p > 1/2 (n, C)."""
@@ -255,8 +257,8 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, x: ArrayLike) -> Floats:
         """Probability of each class or label. Shape (n, C)."""
         outputs = self._outputs(x)
-        found: Floats = expit(outputs) if self.kind_ == "multi-label" else softmax(outputs, axis=1)
-        return found
+        p: Floats = expit(outputs) if self.kind_ == "multi-label" else softmax(outputs, axis=1)
+        return p
 
     def score(self, x: ArrayLike, y: ArrayLike) -> float:
         """Accuracy (of whole sets for label sets), or R² of a regression."""
@@ -264,9 +266,9 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return float(score(_as_array(y), self.predict(x)))
 
 
-def _as_array(given: Any) -> Any:
+def _as_array(values: Any) -> Any:
     """Convert a tensor to an array; anything else stays as it is."""
-    if not isinstance(given, torch.Tensor):
-        return given
-    given = given.detach().cpu()
-    return (given.float() if given.dtype == torch.bfloat16 else given).numpy()
+    if not isinstance(values, torch.Tensor):
+        return values
+    values = values.detach().cpu()
+    return (values.float() if values.dtype == torch.bfloat16 else values).numpy()

@@ -84,17 +84,17 @@ class BinaryCrossEntropy:
 
     def errors(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         """Derivative with respect to the outputs. Shape (L, K, C, N)."""
-        return outputs.sigmoid().sub_(self._held(labels)).mul_(weights.unsqueeze(-2))
+        return outputs.sigmoid().sub_(self._indicators(labels)).mul_(weights.unsqueeze(-2))
 
     def log_probabilities(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Log-probability of each label's presence or absence. Shape (L, K, C, N)."""
-        held = self._held(labels)
-        return (held * outputs).sub_(softplus(outputs))
+        indicators = self._indicators(labels)
+        return (indicators * outputs).sub_(softplus(outputs))
 
     def shares(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
         """Share of examples with each label, after adding 1/2 to counts. Shape (K, C)."""
-        held = (self._held(labels) * weights.unsqueeze(-2)).sum(-1)
-        return (held + 0.5) / (weights.sum(-1, keepdim=True) + 1)
+        counts = (self._indicators(labels) * weights.unsqueeze(-2)).sum(-1)
+        return (counts + 0.5) / (weights.sum(-1, keepdim=True) + 1)
 
     def prior(self, shares: Tensor) -> Tensor:
         """Log-odds of the shares. Shape (K, C)."""
@@ -108,10 +108,10 @@ class BinaryCrossEntropy:
         packed: Tensor = (bits.unflatten(-1, (-1, 8)) * values).sum(-1, dtype=torch.uint8)
         return packed
 
-    def _held(self, labels: Tensor) -> Tensor:
+    def _indicators(self, labels: Tensor) -> Tensor:
         """Expand set indices (…, K, N) to indicators (…, K, C, N)."""
-        held: Tensor = self._sets[labels].movedim(-1, -2)
-        return held
+        indicators: Tensor = self._sets[labels].movedim(-1, -2)
+        return indicators
 
 
 LogLoss = CrossEntropy | BinaryCrossEntropy

@@ -133,16 +133,16 @@ def sentence_bits(
     """
     loss, outcomes = log_loss(part.sets), n_classes if part.sets is None else 2
     escape = outcomes / (2 * n_sent + outcomes)
-    _, place, words = part.sentences.cpu().unique_consecutive(
+    _, sentence_index, words = part.sentences.cpu().unique_consecutive(
         return_inverse=True, return_counts=True
     )
     bits = torch.zeros(*parameters[0].shape[:2], len(words), dtype=torch.float64)
-    for block in evaluation_slices(len(place)):
+    for block in evaluation_slices(len(sentence_index)):
         outputs = family.checked_outputs(parameters, part.features.block(block))
-        each = loss.log_probabilities(outputs, part.labels[:, block]).cpu().double()
-        kept = each + math.log1p(-escape)
-        mixed = torch.logaddexp(kept, torch.tensor(math.log(escape / outcomes)).to(kept))
-        bits.index_add_(2, place[block], -mixed.sum(2) / math.log(2))
+        log_p = loss.log_probabilities(outputs, part.labels[:, block]).cpu().double()
+        log_q = log_p + math.log1p(-escape)
+        mixed = torch.logaddexp(log_q, torch.tensor(math.log(escape / outcomes)).to(log_q))
+        bits.index_add_(2, sentence_index[block], -mixed.sum(2) / math.log(2))
     return bits, words
 
 
@@ -157,8 +157,8 @@ def mixture_bits(bits: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
     """
     nats = bits.sum(2) * math.log(2)
     mixed = (math.log(bits.shape[1]) - (-nats).logsumexp(1)) / math.log(2)
-    each = ((-nats).softmax(1)[:, :, None] * bits).sum(1)
-    return mixed, each - each.sum(1, keepdim=True) / words.sum() * words
+    sentence_cost = ((-nats).softmax(1)[:, :, None] * bits).sum(1)
+    return mixed, sentence_cost - sentence_cost.sum(1, keepdim=True) / words.sum() * words
 
 
 def sentence_clusters(part: Batches) -> Tensor:
@@ -180,9 +180,9 @@ def codelength_error(excess: Sequence[Tensor], clusters: Sequence[Tensor], n_lay
     """
     if not excess:
         return torch.zeros(n_layers, dtype=torch.float64)
-    numbers, place = torch.cat(list(clusters)).unique(return_inverse=True)
-    each = torch.cat(list(excess), 1)
-    sums = each.new_zeros(len(each), len(numbers)).index_add_(1, place, each)
+    numbers, cluster_index = torch.cat(list(clusters)).unique(return_inverse=True)
+    bits = torch.cat(list(excess), 1)
+    sums = bits.new_zeros(len(bits), len(numbers)).index_add_(1, cluster_index, bits)
     return (sums.square().sum(1) * len(numbers) / max(1, len(numbers) - 1)).sqrt()
 
 
@@ -197,24 +197,26 @@ def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
     family, loss = family_of(spec), log_loss(train.sets)
     variances = torch.tensor(family.logit_variances, device=train.features.device)
     sent = replace(train, labels=train.labels[:1], weights=torch.ones_like(train.weights[:1]))
-    read = train.features.in_principal_axes
+    in_axes = train.features.in_principal_axes
     bits = [torch.full((n_layers,), first_bits(sent, ends[0], n_classes), dtype=torch.float64)]
     excess, clusters = [], []
-    found = family.initial(n_layers, [0] * len(variances), n_features, n_classes)
-    found = [p.to(train.features.device) for p in found]
+    parameters = family.initial(n_layers, [0] * len(variances), n_features, n_classes)
+    parameters = [p.to(train.features.device) for p in parameters]
     for start, end in pairwise(ends):
         # The weight of a prior of fixed variance falls with the number of examples.
         strengths = (n_features / variances / start).expand(n_layers, -1)
-        prefix = replace(sent, features=read.features).part(slice(0, start))
+        prefix = replace(sent, features=in_axes.features).part(slice(0, start))
         if start == ends[0]:
             # Start from biases that predict the label frequencies.
             shares = loss.shares(prefix.labels, prefix.weights, n_classes)
-            found[-1] = loss.prior(shares).expand_as(found[-1])
-        found = fit_full_batch(prefix, family, loss, found, strengths, PREFIX_STEPS)
+            parameters[-1] = loss.prior(shares).expand_as(parameters[-1])
+        parameters = fit_full_batch(prefix, family, loss, parameters, strengths, PREFIX_STEPS)
         block = sent.part(slice(start, end))
-        each, words = sentence_bits(family, read.rotated_back(found), block, n_classes, start)
-        of_block, beyond = mixture_bits(each, words)
-        bits.append(of_block)
-        excess.append(beyond)
+        cost, words = sentence_bits(
+            family, in_axes.rotated_back(parameters), block, n_classes, start
+        )
+        mixed_bits, block_excess = mixture_bits(cost, words)
+        bits.append(mixed_bits)
+        excess.append(block_excess)
         clusters.append(sentence_clusters(block))
     return OnlineCode(ends, torch.stack(bits, 1), codelength_error(excess, clusters, n_layers))

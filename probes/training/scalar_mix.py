@@ -151,7 +151,7 @@ def learn_mixes(
         raise ValueError(f"{spec.family}: mixes are learnt with convex families only")
     n_layers, n_examples, n_features = train.features.shape
     train = rebatched(train, MIX_BATCH)
-    read = train.features.in_common_axes
+    in_axes = train.features.in_common_axes
     logits = even_logits(reach, n_layers).to(device)
     # Cells stand where other fits have layers: each reads features of its own.
     start = family.initial(len(reach), [0], n_features, max(1, n_outputs))
@@ -167,29 +167,31 @@ def learn_mixes(
     best = logits.softmax(1)
     least = torch.full((len(reach),), math.inf, device=device)
     for step, (part, mask) in enumerate(islice(shuffled_batches(train), n_steps), 1):
-        x = read.features.kept_block(part)
-        here = weights[..., part] * mask
-        loss_gradient = partial(loss.errors, labels=train.labels[:, part], weights=here)
-        *gradients, by_logits = _gradients(family, parameters, logits, overlap, x, loss_gradient)
+        x = in_axes.features.kept_block(part)
+        batch_weights = weights[..., part] * mask
+        loss_gradient = partial(loss.errors, labels=train.labels[:, part], weights=batch_weights)
+        *gradients, by_logits = _mix_gradients(
+            family, parameters, logits, overlap, x, loss_gradient
+        )
         gradients[::2] = [
             g.add(weight, alpha=penalty)
             for g, weight in zip(gradients[::2], parameters[::2], strict=True)
         ]
-        fall = (1 - step / n_steps) ** 2
-        of_probes.step(gradients, fall)
-        of_mixes.step([by_logits], fall)
+        decay = (1 - step / n_steps) ** 2
+        of_probes.step(gradients, decay)
+        of_mixes.step([by_logits], decay)
         progress.advance()
         if step in check_at:
-            now = logits.softmax(1)
-            mixed = Mixed(dev.features, mix_scales(now, overlap))
-            probes = read.rotated_back(parameters)
+            current = logits.softmax(1)
+            mixed = Mixed(dev.features, mix_scales(current, overlap))
+            probes = in_axes.rotated_back(parameters)
             dev_loss = mean_loss(family, loss, probes, replace(dev, features=mixed))[:, 0]
-            best = torch.where((dev_loss < least)[:, None], now, best)
+            best = torch.where((dev_loss < least)[:, None], current, best)
             least = torch.minimum(dev_loss, least)
     return best
 
 
-def _gradients(
+def _mix_gradients(
     family: ProbeFamily,
     parameters: Parameters,
     logits: Tensor,

@@ -85,7 +85,7 @@ class Projected(Features):
     """Features with the vector of every span projected, and standardised again.
 
     Args:
-        whole: features of `spans` concatenated vectors.
+        source: features of `spans` concatenated vectors.
 
     Attributes:
         matrix: shape (hidden size, P).
@@ -93,20 +93,20 @@ class Projected(Features):
     """
 
     def __init__(
-        self, whole: Features, matrix: Tensor, spans: int, scale: Tensor | None = None
+        self, source: Features, matrix: Tensor, spans: int, scale: Tensor | None = None
     ) -> None:
-        self._whole, self._spans, self.matrix, self.scale = whole, spans, matrix, scale
-        self.device = whole.device
+        self._source, self._spans, self.matrix, self.scale = source, spans, matrix, scale
+        self.device = source.device
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """L layers, N examples, H features."""
-        n_layers, n_examples, _ = self._whole.shape
+        n_layers, n_examples, _ = self._source.shape
         return n_layers, n_examples, self._spans * self.matrix.shape[1]
 
     def block(self, part: slice) -> Tensor:
         """Consecutive examples, float32. Shape (L, n, H)."""
-        vectors = self._whole.block(part).unflatten(2, (self._spans, -1))
+        vectors = self._source.block(part).unflatten(2, (self._spans, -1))
         values: Tensor = (vectors @ self.matrix).flatten(2)
         return values if self.scale is None else values * self.scale[:, None]
 
@@ -128,7 +128,7 @@ def projected(features: Mapping[str, Features], width: int, spans: int) -> dict[
         square += raw.block(part).square().sum(1).cpu()
     # The mean is still 0.
     scale = (square / n_examples).clamp_min(1e-30).rsqrt().float().to(train.device)
-    return {split: Projected(whole, matrix, spans, scale) for split, whole in features.items()}
+    return {split: Projected(source, matrix, spans, scale) for split, source in features.items()}
 
 
 class Streamed(Features):
@@ -142,7 +142,7 @@ class Streamed(Features):
 
     def __init__(
         self,
-        layers: Sequence[Rows],
+        layers: Sequence[LayerVectors],
         spans: Sequence[Ints],
         mean: Tensor,
         scale: Tensor,
@@ -165,11 +165,11 @@ class Streamed(Features):
         rows = torch.empty(min(stop - start, CACHED_ROWS), n_features)
         for first in range(start, stop, CACHED_ROWS):
             last = min(first + CACHED_ROWS, stop)
-            here, there = rows[: last - first], out[:, first - start : last - start]
-            wanted = [SpanRows.of(span[first:last]) for span in self._spans]
+            buffer, target = rows[: last - first], out[:, first - start : last - start]
+            span_rows = [SpanRows.of(span[first:last]) for span in self._spans]
             for layer, vectors in enumerate(self._layers):
-                gather(vectors, wanted, here)
-                there[layer] = here.sub_(self._mean[layer]).mul_(self._scale[layer])
+                gather(vectors, span_rows, buffer)
+                target[layer] = buffer.sub_(self._mean[layer]).mul_(self._scale[layer])
         return to_device(out, self.device)
 
 
@@ -180,7 +180,7 @@ def mapped_tensor(array: NDArray[Any]) -> Tensor:
         return torch.from_numpy(array)
 
 
-Rows = Tensor | Sharded
+LayerVectors = Tensor | Sharded
 """Vectors, of which some rows at a time are read."""
 
 
@@ -206,30 +206,30 @@ class SpanRows:
         rows = np.repeat(span[:, 0] - offsets, lengths) + np.arange(lengths.sum())
         return cls(torch.from_numpy(rows), torch.from_numpy(offsets))
 
-    def means(self, vectors: Rows) -> Tensor:
+    def means(self, vectors: LayerVectors) -> Tensor:
         """The mean of each span of `vectors` (rows, hidden size). Shape (n, hidden size)."""
         if self.offsets is None:
             return _selected_rows(vectors, self.rows)
         # However long spans are, about as many rows are in memory at once as for single words.
         n_at_once = max(1, CACHED_ROWS * len(self.offsets) // len(self.rows))
         bounds = [*self.offsets[::n_at_once].tolist(), len(self.rows)]
-        found = []
+        means = []
         for (first, last), offsets in zip(
             pairwise(bounds), self.offsets.split(n_at_once), strict=True
         ):
             values = _selected_rows(vectors, self.rows[first:last]).float()
-            each = torch.arange(last - first)
-            found.append(embedding_bag(each, values, offsets - first, mode="mean"))
-        return torch.cat(found)
+            index = torch.arange(last - first)
+            means.append(embedding_bag(index, values, offsets - first, mode="mean"))
+        return torch.cat(means)
 
 
-def _selected_rows(vectors: Rows, rows: Tensor) -> Tensor:
+def _selected_rows(vectors: LayerVectors, rows: Tensor) -> Tensor:
     if isinstance(vectors, Tensor):
         return vectors.index_select(0, rows)
     return torch.from_numpy(vectors[rows.numpy()])
 
 
-def gather(vectors: Rows, spans: Sequence[SpanRows], out: Tensor) -> None:
+def gather(vectors: LayerVectors, spans: Sequence[SpanRows], out: Tensor) -> None:
     """Features of examples at one layer: the mean vectors of their spans, concatenated.
 
     Args:
@@ -242,7 +242,7 @@ def gather(vectors: Rows, spans: Sequence[SpanRows], out: Tensor) -> None:
 
 
 def standard_scale(
-    vectors: Rows, spans: Sequence[Ints], resolution: float
+    vectors: LayerVectors, spans: Sequence[Ints], resolution: float
 ) -> tuple[Tensor, Tensor]:
     """Mean of each feature, and the factor that scales it to variance 1. Each (H,).
 

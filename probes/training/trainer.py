@@ -59,9 +59,9 @@ class Trainer:
         train, dev = self.train.of_cells(cells), self.dev.of_cells(cells)
         return Trainer(train, dev, self.family, self.loss, self.spec)
 
-    def drawn(self) -> Trainer:
+    def without_unused(self) -> Trainer:
         """A trainer without the training examples whose weight is 0 in every cell."""
-        return Trainer(self.train.drawn(), self.dev, self.family, self.loss, self.spec)
+        return Trainer(self.train.without_unused(), self.dev, self.family, self.loss, self.spec)
 
     def initial(self, seeds: Sequence[int], n_outputs: int) -> Parameters:
         """Starting parameters; those of cell k depend only on `seeds[k]`.
@@ -125,7 +125,7 @@ class MinibatchFit:
         checks = trainer.spec.checks
         self._check_at = {math.ceil(self.n_steps * i / checks) for i in range(1, checks + 1)}
         self.best = FittedProbes(
-            [p.clone() for p in self._found()],
+            [p.clone() for p in self._current_parameters()],
             strengths,
             torch.zeros_like(strengths),
             torch.full_like(strengths, math.inf),
@@ -147,26 +147,26 @@ class MinibatchFit:
         if number in self._check_at:
             self._keep_best(number / self.n_steps)
 
-    def _found(self) -> Parameters:
+    def _current_parameters(self) -> Parameters:
         """Current parameters, for the features as given."""
         if self._axes is None:
             return self._parameters
         return self._axes.rotated_back(self._parameters)
 
-    def _keep_best(self, at: float) -> None:
+    def _keep_best(self, share: float) -> None:
         """Keep the parameters of cells whose dev loss is the least so far."""
         trainer, best = self.trainer, self.best
-        found, often = self._found(), trainer.spec.checks > 1
-        dev_loss = mean_loss(trainer.family, trainer.loss, found, trainer.dev, kept=often)
+        parameters, often = self._current_parameters(), trainer.spec.checks > 1
+        dev_loss = mean_loss(trainer.family, trainer.loss, parameters, trainer.dev, repeated=often)
         better = dev_loss < best.dev_loss
-        kept = [
+        best_parameters = [
             torch.where(better.view(*better.shape, *[1] * (p.dim() - 2)), p, old)
-            for p, old in zip(found, best.parameters, strict=True)
+            for p, old in zip(parameters, best.parameters, strict=True)
         ]
         self.best = replace(
             best,
-            parameters=kept,
-            stopped=torch.where(better, at, best.stopped),
+            parameters=best_parameters,
+            stopped=torch.where(better, share, best.stopped),
             dev_loss=torch.where(better, dev_loss, best.dev_loss),
         )
 
@@ -192,11 +192,11 @@ def run_fits(fits: Iterable[MinibatchFit]) -> Iterator[FittedProbes]:
     Args:
         fits: fits of the same family and loss.
     """
-    for _, alike in groupby(fits, key=lambda fit: fit.strengths.shape):
-        rest = iter(alike)
-        for first in rest:
+    for _, same_shape in groupby(fits, key=lambda fit: fit.strengths.shape):
+        waiting_fits = iter(same_shape)
+        for first in waiting_fits:
             at_once = fits_at_once(first.trainer.train.features.device)
-            group = [first, *islice(rest, at_once - 1)]
+            group = [first, *islice(waiting_fits, at_once - 1)]
             _run_together(group)
             yield from (fit.best for fit in group)
 
@@ -206,16 +206,16 @@ def _run_together(fits: Sequence[MinibatchFit]) -> None:
     fits = sorted(fits, key=lambda fit: -fit.n_steps)
     family, loss = fits[0].trainer.family, fits[0].trainer.loss
     n_layers = len(fits[0].strengths)
-    parameters = [torch.cat(of) for of in zip(*(fit.start for fit in fits), strict=True)]
-    for fit, *own in zip(fits, *(p.split(n_layers) for p in parameters), strict=True):
-        fit.begin(own)
-    for number in range(1, fits[0].n_steps + 1):
-        running = [fit for fit in fits if number <= fit.n_steps]
+    parameters = [torch.cat(starts) for starts in zip(*(fit.start for fit in fits), strict=True)]
+    for fit, *tensors in zip(fits, *(p.split(n_layers) for p in parameters), strict=True):
+        fit.begin(tensors)
+    for step in range(1, fits[0].n_steps + 1):
+        running = [fit for fit in fits if step <= fit.n_steps]
         x, labels, weights = _stack([fit.batch() for fit in running])
         loss_gradient = partial(loss.errors, labels=labels, weights=weights)
         gradients = family.gradient([p[: len(x)] for p in parameters], x, loss_gradient)
-        for fit, *own in zip(running, *(g.split(n_layers) for g in gradients), strict=True):
-            fit.step(number, own)
+        for fit, *tensors in zip(running, *(g.split(n_layers) for g in gradients), strict=True):
+            fit.step(step, tensors)
 
 
 def _stack(batches: Sequence[tuple[Tensor, Tensor, Tensor]]) -> tuple[Tensor, ...]:
@@ -236,9 +236,9 @@ def _stack(batches: Sequence[tuple[Tensor, Tensor, Tensor]]) -> tuple[Tensor, ..
     n_layers = len(x) // len(batches)
     return x, *(
         torch.stack(
-            [pad(values, (0, n)) for values, n in zip(each, padding, strict=True)]
+            [pad(values, (0, n)) for values, n in zip(tensors, padding, strict=True)]
         ).repeat_interleave(n_layers, 0)
-        for each in of_cells
+        for tensors in of_cells
     )
 
 

@@ -8,7 +8,7 @@ from drawn import column
 from probes.__main__ import main
 from probes.boards.compression import kept_gains
 from probes.boards.score_charts import compression
-from probes.boards.shown_together import group
+from probes.boards.shown_together import all_groups
 from probes.frames.joined_results import find_results
 from probes.tables.charts import PAPER
 from probes.tables.printing import TIE
@@ -147,7 +147,7 @@ def test_models_of_one_size_are_not_called_compressed(tmp_path, capsys):
 
 
 def test_the_figure_shows_shares_by_size(folder, capsys):
-    (found,), _ = group(find_results(folder))
+    (found,), _ = all_groups(find_results(folder))
     drawn = compression(found, PAPER)
     assert drawn.missing == {}
     of_pos = {"panel": "pos"}

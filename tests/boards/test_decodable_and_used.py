@@ -145,7 +145,7 @@ def test_probes_are_compared_with_answers_on_the_examples_that_have_one(n, metri
     given = with_intervals(make_result("pos", (0.5, 7 / 9), metric=metric), HALF)
     table = next(use_tables({"pos": answers(given, n)}, {}, "linear"))
     decodable, answered = columns_by_task({"pos": answers(given, n)}, {}, "linear")["m", "pos"]
-    assert (decodable.what, decodable.n, decodable.cells[1].value) == expected
+    assert (decodable.metric_label, decodable.n, decodable.cells[1].value) == expected
     assert (answered.n, answered.cells[1].value) == (f"{n}", 0.8)
     restricted = expected[2] == 0.875
     assert decodable.cells[1].best == (not restricted)

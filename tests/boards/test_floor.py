@@ -12,7 +12,7 @@ from statistics_simulation import false_floors
 from probes.boards.floors import with_floor
 from probes.boards.layer_tables import floor_notes, model_tables, score_table
 from probes.boards.rankings import Candidate
-from probes.boards.shown_together import group
+from probes.boards.shown_together import all_groups
 from probes.frames.joined_results import find_results, read_result
 from probes.pages.layers_md import layers_md
 from probes.probing.scores import RULES
@@ -134,7 +134,7 @@ def test_a_twin_counts_if_it_was_asked_the_same_wherever_it_lies(tmp_path, chang
     for folder in (tmp_path, model.parent):
         results = find_results(folder)
         assert with_floor(results[model], results.values()).floor == floor
-        units = [unit for shown in group(results)[0] for unit in shown.units]
+        units = [unit for shown in all_groups(results)[0] for unit in shown.units]
         (own,) = (unit.floored["m"] for unit in units if "m" in unit.results)
         assert own.floor == floor
         (table, *_) = model_tables(results)

@@ -7,7 +7,7 @@ from corpus_records import corpus_record, geometry
 from results_by_hand import changed, make_result
 
 from probes.boards.comparable import twins_of
-from probes.boards.shown_together import corpus_groups, group, model_labels, of_corpora
+from probes.boards.shown_together import all_groups, corpus_groups, corpus_records_of, model_labels
 
 FLAT = [0.3] * 3
 
@@ -62,14 +62,14 @@ def test_models_have_one_label_in_scores_and_other_records():
     """Two models of one name are told apart, although only one of them has scores."""
     scores = paths(make_result("pos", model="m"))
     others = {Path("g.json"): geometry(FLAT, digest="0123456789")}
-    (found,), _ = group(scores, others)
+    (found,), _ = all_groups(scores, others)
     assert found.models == ["m (m, float32)"]
 
 
 def test_records_are_of_measurements_that_are_known(capsys):
     raw = geometry(FLAT)
     strange = raw.model_copy(update={"measurement": "mine"})
-    found = of_corpora(paths(raw, strange, make_result("pos")))
+    found = corpus_records_of(paths(raw, strange, make_result("pos")))
     assert found == {Path("0.json"): raw}
     said = " ".join(capsys.readouterr().err.split())
     assert "left out 1 record of mine: --include the file that it comes from" in said

@@ -9,10 +9,10 @@ from results_by_hand import make_result
 
 from probes.boards.layer_tables import layer_frame, layer_frames
 from probes.boards.score_charts import revision_of, steps
-from probes.boards.shown_together import group
+from probes.boards.shown_together import all_groups
 from probes.boards.transferability import (
     all_ranks,
-    complete,
+    complete_tasks,
     correlation_table,
     mean_rank_table,
     ranks,
@@ -44,7 +44,7 @@ def test_the_step_is_in_the_name(name, expected):
 
 
 def drawn(folder):
-    (found,), _ = group(find_results(folder))
+    (found,), _ = all_groups(find_results(folder))
     return steps(found, PAPER)
 
 
@@ -114,7 +114,7 @@ def test_ranks_share_ties_and_take_complete_columns_only():
     assert found["b"].tolist() == [1.5, 1.5, 3]
     assert found["mean rank"].tolist() == [2.25, 1.25, 2.5]
     assert list(found) == ["a", "b", "mean rank"]
-    assert complete(TABLE) == (["a", "b"], {"c": "no score at layer 1"})
+    assert complete_tasks(TABLE) == (["a", "b"], {"c": "no score at layer 1"})
 
 
 def test_without_a_complete_column_there_are_no_ranks():

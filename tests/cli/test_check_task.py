@@ -91,7 +91,7 @@ def test_reading_an_undeclared_layer_is_an_error():
         ]
 
     report = check_task(task_of(rule), CORPUS)
-    assert report.read == {"upos", "xpos"}
+    assert report.read_layers == {"upos", "xpos"}
     (error,) = report.errors
     assert "reads xpos" in error
     assert "needs=['upos', 'xpos']" in error
@@ -112,7 +112,7 @@ def test_the_suites_own_tasks_pass(name):
     limit = None if name in ("coordination-inversion", "word-content") else 80
     report = check_task(tasks.get(name), with_flat_trees(find_corpus("sample", limit=limit).load()))
     assert report.errors == ()
-    assert report.read == set(tasks.get(name).needs)
+    assert report.read_layers == set(tasks.get(name).needs)
 
 
 def test_random_rules_and_rules_with_memory_are_refused():

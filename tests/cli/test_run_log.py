@@ -35,7 +35,7 @@ def test_a_log_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "runs").write_text("a file")
     with (
         pytest.raises(UserError, match=r"runs/.*jsonl: cannot be written \("),
-        progress.recorded(tmp_path / "runs"),
+        progress.log_to(tmp_path / "runs"),
     ):
         pass
 

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from tiny_runs import run
 
 import probes
-from probes.boards.shown_together import group
+from probes.boards.shown_together import all_groups
 from probes.cli.run import run_models
 from probes.data.find import find_corpus
 from probes.extraction.models.loading import load_encoder
@@ -162,7 +162,7 @@ def test_checkpoints_of_one_configuration_share_a_twin_which_is_measured_once(
     assert abs(scores["random:early"]["nspr"] - scores["random:other"]["nspr"]) > 0.001
     # Beside both in their tables and on the page; once among the models that are compared.
     stored = find_results(tmp_path / "results")
-    ((shown,), _) = group(stored)
+    ((shown,), _) = all_groups(stored)
     for model, twin in twins.items():
         (table,) = (tmp_path / "results").glob(f"{model}-*/sample/layers.md")
         score = f"{scores[twin]['nspr']:.3f}".removeprefix("0")

@@ -12,8 +12,8 @@ import probes
 from probes.boards.leaderboard_csv import COLUMNS
 from probes.boards.ranking_tables import csv_rows, ranking_frame
 from probes.boards.rankings import make_rankings, named_candidates
-from probes.boards.shown_together import group
-from probes.boards.transferability import complete, ranks
+from probes.boards.shown_together import all_groups
+from probes.boards.transferability import complete_tasks, ranks
 from probes.common.errors import UserError
 from probes.frames.joined_results import find_results
 from probes.measurements.plugin_keys import is_current
@@ -78,7 +78,7 @@ def test_a_site_is_fitted_on_its_own_vectors(tmp_path, monkeypatch):
     assert list(mlp.headline.values()) == [pytest.approx(majority)] * 2
     assert min(layers.headline.values()) > majority
     drops = {
-        r.task.name: [x.value for x in r.found("malformed") if x.metric == "malformed_drop"]
+        r.task.name: [x.value for x in r.evidence_rows("malformed") if x.metric == "malformed_drop"]
         for r in results
     }
     assert not any(drops["pos@mlp"])
@@ -107,7 +107,7 @@ def test_tables_and_boards(found, folder):
         row["task"] for ranking in rankings for row in csv_rows(ranking, ranking_frame(ranking))
     ][2::3]
     assert overall == ["overall", "overall attention", "overall mlp"]
-    ((its,), left_out) = group(stored)
+    ((its,), left_out) = all_groups(stored)
     assert [unit.title.split(" ")[0] for unit in its.units] == [r.task.name for r in results]
     assert not left_out
 
@@ -168,8 +168,8 @@ def test_sites_that_cannot_be_read(settings, message):
 
 def test_layers_are_not_ranked_over_sites():
     scores = pd.DataFrame({"pos": [1, 2], "depth@mlp": [2, 1], "depth": [2, 3], "srl@mlp": [2, 1]})
-    tasks, left_out = complete(scores)
+    tasks, left_out = complete_tasks(scores)
     assert tasks == ["pos", "depth"]
     assert left_out == dict.fromkeys(["depth@mlp", "srl@mlp"], "it is read at another site")
     assert list(ranks(scores)["mean rank"]) == [2, 1]
-    assert complete(scores[["depth@mlp", "srl@mlp"]]) == (["depth@mlp", "srl@mlp"], {})
+    assert complete_tasks(scores[["depth@mlp", "srl@mlp"]]) == (["depth@mlp", "srl@mlp"], {})

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.common.errors import UserError
-from probes.common.files import below, folder_name, published
+from probes.common.files import folder_name, matching_files, published
 
 HOSTILE = [
     *("../../etc", "a/b", "/", "", ".", "..", "...", "a--b", "-x", " x", "x ", "x.", "~", "a\\b"),
@@ -92,4 +92,6 @@ def test_links_to_folders_are_searched_once_and_loops_end(tmp_path):
     (tmp_path / "data" / "link").symlink_to(tmp_path / "real")
     (tmp_path / "data" / "link" / "up").symlink_to(tmp_path / "data")
     (tmp_path / "data" / "gone.txt").symlink_to(tmp_path / "nowhere.txt")
-    assert below(tmp_path / "data", "*.txt", "a*") == [tmp_path / "data" / "link" / "a.txt"]
+    assert matching_files(tmp_path / "data", "*.txt", "a*") == [
+        tmp_path / "data" / "link" / "a.txt"
+    ]

@@ -209,7 +209,7 @@ def test_bars_of_downloads_are_hidden_if_the_suite_is_quiet(files, monkeypatch, 
     from huggingface_hub.utils import are_progress_bars_disabled
 
     for quiet in (True, False):
-        with fake_hub(monkeypatch, files), progress.shown(quiet=quiet, verbose=False):
+        with fake_hub(monkeypatch, files), progress.verbosity(quiet=quiet, verbose=False):
             find_model(f"org/m{int(quiet)}")
         assert not are_progress_bars_disabled()
         assert ("Fetching" in capfd.readouterr().err) is not quiet

@@ -326,7 +326,7 @@ def test_a_download_stops_at_the_size_on_the_card(tmp_path, archive):
 
 
 def test_every_file_that_is_stored_as_it_comes_has_a_size_on_its_card():
-    names = [path.stem for path in (downloads.HERE / "cards").glob("*.md")]
+    names = [path.stem for path in (downloads.DATA_FOLDER / "cards").glob("*.md")]
     files = [file for name in names for file in downloads.read_card(name)["files"].values()]
     assert {file.name for file in files} >= {"BLiMP.zip", "ud_ids.json", "clams-evalsets.tar"}
     for file in files:

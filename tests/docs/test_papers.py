@@ -11,7 +11,7 @@ from killing import ROOT
 
 from probes.boards.claims.claim_reports import make_reports
 from probes.boards.claims.score_claims import all_claims
-from probes.boards.shown_together import of_corpora
+from probes.boards.shown_together import corpus_records_of
 from probes.cli.chart_files import figure_names
 from probes.cli.results import records_below
 from probes.frames.joined_results import results_with_evidence
@@ -56,7 +56,7 @@ def findings():
 def verdicts():
     """The verdict on each claim by model: of EWT, else of another corpus."""
     records = records_below([PUBLISHED])
-    reports = make_reports(results_with_evidence(records), "linear", of_corpora(records))
+    reports = make_reports(results_with_evidence(records), "linear", corpus_records_of(records))
     by_claim = defaultdict(dict)
     for report in sorted(reports, key=lambda x: (not x.corpus.startswith("ewt"), x.corpus)):
         for claim in report.tested:

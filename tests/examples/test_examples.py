@@ -129,7 +129,7 @@ def test_examples_whose_cue_is_cut_away_are_excluded_and_counted():
     reason = "cue or all text cut away with the hidden word"
     assert found.splits["test"].excluded == {reason: 4}
     assert found.splits["test"].texts[0].words == ("a", "b")
-    assert found.splits["test"].texts[0].keep == (1, 2)
+    assert found.splits["test"].texts[0].kept_span == (1, 2)
     masked = collect(before, after, first, other, hiding="masked")
     assert len(masked.splits["test"].examples) == 8
     assert masked.splits["test"].texts[0].mask == 2

@@ -23,13 +23,13 @@ from transformers import AutoModel, PreTrainedTokenizerFast
 
 from probes.common.errors import UserError
 from probes.common.files import sha256
-from probes.extraction.changing.module_calls import traced
-from probes.extraction.changing.sites import Site, changed, sites_of
+from probes.extraction.changing.module_calls import trace
+from probes.extraction.changing.sites import Site, changed_sites, sites_of
 from probes.extraction.models.loaded_module import base_model
 from probes.extraction.models.loading import load_encoder
 from probes.extraction.models.model_files import find_model
 from probes.extraction.reading.encoder import Encoder
-from probes.extraction.reading.shards import whole
+from probes.extraction.reading.shards import single_shard
 from probes.extraction.reading.views import Text, View
 
 SENTENCES = [
@@ -99,7 +99,7 @@ class Case:
         for w, word in enumerate(pieces):
             places = list(range(first, first + len(word)))
             first += len(word)
-            if not text.keep[0] <= w < text.keep[1]:
+            if not text.kept_span[0] <= w < text.kept_span[1]:
                 continue
             chosen = {"mean": places, "first": places[:1], "last": places[-1:]}[pooling]
             for layer in range(len(layers)):
@@ -125,7 +125,7 @@ class Case:
     ) -> dict[Text, list[torch.Tensor]]:
         """Vectors from the encoder, by text."""
         layers = vectors_by_layer(self.encoder, texts, pooling, batch_tokens)
-        starts = whole(View("plain", tuple(texts))).starts
+        starts = single_shard(View("plain", tuple(texts))).starts
         ends = [*starts[1:], len(layers[0])]
         return {
             text: [layer[start:end] for layer in layers]
@@ -155,7 +155,11 @@ def assert_close(
             stored = torch.from_numpy(found.numpy().astype(np.float16).astype(np.float32))
             error = (stored - wanted).norm(dim=1) / wanted.norm(dim=1)
             worst = int(error.argmax())
-            assert error[worst] <= 1e-3, (text.words[text.keep[0] + worst], layer, error[worst])
+            assert error[worst] <= 1e-3, (
+                text.words[text.kept_span[0] + worst],
+                layer,
+                error[worst],
+            )
 
 
 @pytest.mark.parametrize("pooling", ["mean", "first", "last"])
@@ -182,7 +186,7 @@ def test_a_hidden_word_is_one_mask_or_cut_away(case: Case) -> None:
         mask = case.tiny.backend.token_to_id(case.tiny.named[MASKED])
         for hidden in (text, long):
             (pieces,) = case.encoder.split([hidden])
-            (start, end) = pieces.bounds[hidden.keep[0] : hidden.keep[0] + 2]
+            (start, end) = pieces.bounds[hidden.kept_span[0] : hidden.kept_span[0] + 2]
             assert pieces.ids[start:end].tolist() == [mask]
             assert pieces.ids.tolist().count(mask) == 1
     else:
@@ -340,7 +344,7 @@ def layers_of_class(name: str) -> bool | None:
             encoder = Encoder(model, tokenizer, name=name, device="cpu")
         except UserError:
             return None
-        with torch.no_grad(), traced(base) as events:
+        with torch.no_grad(), trace(base) as events:
             states = encoder.states({"input_ids": ids, "attention_mask": torch.ones_like(ids)})
         torch.testing.assert_close(states[-1], last, rtol=1e-3, atol=1e-4)
         assert len(states) == n_states == encoder.info.n_layers + 1
@@ -350,9 +354,9 @@ def layers_of_class(name: str) -> bool | None:
         ]
         for row in rows:
             calls = [
-                x for x in events if any(x.call.module is module for module in row) and x.given
+                x for x in events if any(x.call.module is module for module in row) and x.inputs
             ]
-            if len(calls) == len(states) - 1 and torch.equal(calls[0].given[0], states[0]):
+            if len(calls) == len(states) - 1 and torch.equal(calls[0].inputs[0], states[0]):
                 pairs = [(x.output, y) for x, y in zip(calls, states[1:], strict=True)][:-1]
                 if all(isinstance(x, torch.Tensor) and torch.equal(x, y) for x, y in pairs):
                     return True
@@ -403,7 +407,7 @@ def test_layers_from_blocks_are_changed_and_read_by_the_head(name: str, sizes: A
     if name == "Mamba":
         for layer in range(len(states)):
             change = (Site("layer", layer), lambda x, _: x * 0 + 5)
-            with changed(encoder.model, sites_of(encoder.model), [change]):
+            with changed_sites(encoder.model, sites_of(encoder.model), [change]):
                 after = encoder.states(inputs)
             assert (after[layer] == 5).all()
             assert all(map(torch.equal, after[:layer], states))

@@ -68,13 +68,13 @@ def test_windows_of_a_text_hold_special_tokens_and_only_what_is_kept() -> None:
     around = {"capacity": 4, "prefix": [1], "suffix": [2, 3], "text": 5, "first_row": 7}
     first, second = windows_of_text(pieces, (1, 4), "mean", **around)
     assert first.ids.tolist() == [1, 10, 11, 12, 13, 2, 3]
-    assert (first.place.tolist(), first.owner.tolist()) == ([3], [7])
+    assert (first.position.tolist(), first.owner.tolist()) == ([3], [7])
     assert [(window.text, window.first) for window in (first, second)] == [(5, 0), (5, 2)]
     assert second.ids.tolist() == [1, 12, 13, 14, 15, 2, 3]
-    assert (second.place.tolist(), second.owner.tolist()) == ([2, 3, 4], [8, 8, 9])
+    assert (second.position.tolist(), second.owner.tolist()) == ([2, 3, 4], [8, 8, 9])
     assert second.share.tolist() == [0.5, 0.5, 1]
     (alone,) = windows_of_text(pieces, (0, 1), "last", **around)
-    assert (alone.place.tolist(), alone.share.tolist()) == ([2], [1])
+    assert (alone.position.tolist(), alone.share.tolist()) == ([2], [1])
 
 
 def test_batches_by_hand() -> None:

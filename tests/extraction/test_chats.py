@@ -267,7 +267,7 @@ def test_what_is_written_is_the_same_each_time_and_no_answer_is_taken_for_anothe
     assert template.render(chats[0]) == other.render(chats[0])
     # A call that is interrupted has not read its answers.
     messages = [{"role": "user", "content": "c"}]
-    answers = template._written(messages, None, [(0, messages[0])])
+    answers = template._written_texts(messages, None, [(0, messages[0])])
     assert next(answers).endswith("c")
     answers.close()
     assert template.render(chats[1]).text.endswith("b")
@@ -333,5 +333,5 @@ def test_special_tokens_in_roles_are_refused(encoder):
 def test_sets_are_written_in_one_order(tokenizer):
     tokenizer.chat_template = "{% for k in messages[0].keys() - ['x'] %}{{ k }},{% endfor %}"
     message = {"role": "user", "content": "a"} | {f"key{i}": "b" for i in range(9)}
-    texts = {next(ChatTemplate(tokenizer)._written([message], None)) for _ in range(3)}
+    texts = {next(ChatTemplate(tokenizer)._written_texts([message], None)) for _ in range(3)}
     assert len(texts) == 1

@@ -134,7 +134,9 @@ def quantised(folder, tmp_path):
     ],
 )
 def test_what_is_missing_is_named(folder, quantised, monkeypatch, stored, load, installed, error):
-    monkeypatch.setattr("probes.extraction.models.model_folders.installed", installed.__contains__)
+    monkeypatch.setattr(
+        "probes.extraction.models.model_folders.is_installed", installed.__contains__
+    )
     with pytest.raises(UserError, match=error):
         find_model(quantised(**stored) if stored else str(folder), load=load)
 
@@ -142,7 +144,7 @@ def test_what_is_missing_is_named(folder, quantised, monkeypatch, stored, load, 
 def test_quantisation_is_part_of_the_name_and_the_key_but_not_of_the_twin(
     folder, quantised, monkeypatch
 ):
-    monkeypatch.setattr("probes.extraction.models.model_folders.installed", lambda name: True)
+    monkeypatch.setattr("probes.extraction.models.model_folders.is_installed", lambda name: True)
     whole, loaded = (find_model(str(folder), load=load) for load in (None, "4bit"))
     assert (whole.name, loaded.name) == ("tiny-qwen", "tiny-qwen (4bit)")
     assert len({whole.digest, loaded.digest, find_model(str(folder), load="8bit").digest}) == 3

@@ -13,8 +13,8 @@ from tiny_readings import collected, random_texts
 from transformers import GPT2LMHeadModel
 
 from probes.common.errors import UserError
-from probes.extraction.changing.head_collectors import FOUND, LossGradients
-from probes.extraction.changing.sites import Site, changed, sites_of
+from probes.extraction.changing.head_collectors import BY_HEAD, LossGradients
+from probes.extraction.changing.sites import Site, changed_sites, sites_of
 from probes.extraction.models.lm_head import Lens
 from probes.extraction.models.loaded_module import short_states, short_text
 from probes.extraction.reading.encoder import Encoder
@@ -38,15 +38,15 @@ def test_gradients_of_the_loss_are_finite_differences(
     """As each head's columns of the output projection grow; texts may have several windows."""
     its = Encoder(*build(name, kind), name=name, device="cpu")
     monkeypatch.setattr("probes.extraction.models.lm_head._LOGITS", 600)  # a few positions at once
-    kept = [text for text in TEXTS if text.keep[1] > text.keep[0]]
-    words = {text: np.arange(text.keep[0], text.keep[1], 2) for text in kept}
-    found = collected(its, kept, LossGradients(words), batch_tokens)[FOUND]
+    kept = [text for text in TEXTS if text.kept_span[1] > text.kept_span[0]]
+    words = {text: np.arange(text.kept_span[0], text.kept_span[1], 2) for text in kept}
+    found = collected(its, kept, LossGradients(words), batch_tokens)[BY_HEAD]
     assert max(len(pieces.ids) for pieces in its.split(kept)) > its.capacity
 
     def losses() -> torch.Tensor:
         """Mean surprisal of the scored pieces of each text."""
         scores = collected(its, kept, LossOfWords(words))
-        counts = [text.keep[1] - text.keep[0] for text in kept]
+        counts = [text.kept_span[1] - text.kept_span[0] for text in kept]
         pieces = [int(part.sum()) for part in scores["pieces"].split(counts)]
         parts = scores["log_p"].double().split(pieces)
         return torch.stack([-part.nanmean() if len(part) else torch.tensor(0.0) for part in parts])
@@ -129,7 +129,9 @@ def test_changes_act_in_the_passes_of_the_head(loaded: Any) -> None:
     sites, given = sites_of(encoder.model), short_text(encoder.model)
     with torch.no_grad():
         plain = model(**given).logits
-        with changed(encoder.model, sites, [(Site("mlp", 1), lambda x, _: torch.zeros_like(x))]):
+        with changed_sites(
+            encoder.model, sites, [(Site("mlp", 1), lambda x, _: torch.zeros_like(x))]
+        ):
             other = model(**given).logits
         again = model(**given).logits
     assert (plain - other).abs().max() > 1e-2

@@ -28,7 +28,7 @@ from probes.extraction.changing.interventions import (
     Intervention,
     OwnAttention,
     SkipBlock,
-    intervened,
+    changed_passes,
 )
 from probes.extraction.changing.prefixes import Prefixes
 from probes.extraction.changing.sites import Site
@@ -75,12 +75,12 @@ def test_a_uniform_head_has_no_query(name: str, layer: int) -> None:
     blocks = range(1, n + 1) if name == "albert" else [layer]
     other = copy.deepcopy(model)
     silence(other, name, layer, 2)
-    with intervened(model, [DisableHead(k, 2) for k in blocks]):
+    with changed_passes(model, [DisableHead(k, 2) for k in blocks]):
         found = layers(model)
     assert_same(found, layers(other))
     assert not equal(found, layers(model))
     silence(other, name, layer, 1)
-    with intervened(model, [DisableAttention(k) for k in blocks]):
+    with changed_passes(model, [DisableAttention(k) for k in blocks]):
         assert_same(layers(model), layers(other))
 
 
@@ -99,10 +99,10 @@ def test_the_output_of_a_head_is_zero(name: str, layer: int) -> None:
     other = copy.deepcopy(model)
     weight, _ = output_map(other, name, layer)
     weight[:, 8:] = 0
-    with intervened(model, [DisableHead(k, 2, "zero") for k in blocks]):
+    with changed_passes(model, [DisableHead(k, 2, "zero") for k in blocks]):
         assert_same(layers(model), layers(other))
     weight[:] = 0
-    with intervened(model, [DisableAttention(k, "zero") for k in blocks]):
+    with changed_passes(model, [DisableAttention(k, "zero") for k in blocks]):
         assert_same(layers(model), layers(other))
 
 
@@ -123,7 +123,7 @@ def test_a_skipped_block_is_not_there(name: str) -> None:
                     setattr(other.config, setting, n - 1)
             if kinds := getattr(other.config, "layer_types", None):
                 other.config.layer_types = kinds[: layer - 1] + kinds[layer:]
-        with intervened(model, [SkipBlock(layer)]):
+        with changed_passes(model, [SkipBlock(layer)]):
             found = layers(model)
         del found[min(layer, n - 1)]  # the last is what the norm gives, which stays
         assert equal(found, layers(other))
@@ -143,9 +143,9 @@ def test_an_erased_subspace(name: str) -> None:
     size, n = plain[0].shape[1], len(plain) - 1
     mean, left, right = eraser(size, 3)
     for layer in range(n + 1):
-        with intervened(model, [Erase(layer, mean, left[:, :0], right[:0])]):
+        with changed_passes(model, [Erase(layer, mean, left[:, :0], right[:0])]):
             assert equal(layers(model), plain)
-        with intervened(model, [Erase(layer, mean, left, right)]):
+        with changed_passes(model, [Erase(layer, mean, left, right)]):
             found = layers(model)
         x = plain[layer].double().numpy()
         wanted = torch.from_numpy(x - (x - mean) @ left @ right).float()
@@ -173,7 +173,7 @@ def test_a_text_in_a_batch_is_changed_as_alone(name: str) -> None:
         [DisableHead(1, 2, "zero"), DisableHead(1, 1)],
     ]
     for each in changes:
-        with intervened(model, each):
+        with changed_passes(model, each):
             together = layers(model)
             ends = np.cumsum(LENGTHS)
             for text, (end, length) in enumerate(zip(ends, LENGTHS, strict=True)):
@@ -186,7 +186,7 @@ def test_collectors_of_attention_see_what_is_used(name: str) -> None:
     encoder = encoder_of(name)
     texts, collector = random_texts(6), Maps()
     prefixes = Prefixes(encoder.model)
-    with intervened(encoder, [DisableHead(2, 1)], prefixes):
+    with changed_passes(encoder, [DisableHead(2, 1)], prefixes):
         collected(encoder, texts, collector)
         collected(encoder, texts, collector)
     assert {block for block, _, _ in collector.found} == {*range(1, encoder.info.n_layers + 1)}
@@ -219,7 +219,7 @@ def test_pieces_of_words_alone_are_erased() -> None:
         return states * 0 + 7
 
     hook = model.encoder.layer[1].register_forward_pre_hook(lambda _, args: seen.append(args[0]))
-    with intervened(encoder, [Custom("mark", 1, Site("layer", 1), mark, "pieces")]):
+    with changed_passes(encoder, [Custom("mark", 1, Site("layer", 1), mark, "pieces")]):
         found = vectors(encoder, 4)
     hook.remove()
     assert (found[1] == 7).all()
@@ -231,7 +231,7 @@ def test_pieces_of_words_alone_are_erased() -> None:
             assert row[1 : n + 1].all()
             assert not row[n + 1 :].any()  # [SEP] and padding
     with pytest.raises(UserError, match="BertModel: Erase at the pieces of words needs an Encoder"):
-        intervened(model, [Erase(1, *eraser(16, 1), "pieces")]).__enter__()
+        changed_passes(model, [Erase(1, *eraser(16, 1), "pieces")]).__enter__()
 
 
 def test_nothing_is_left_behind() -> None:
@@ -243,14 +243,14 @@ def test_nothing_is_left_behind() -> None:
 
     changes = [DisableHead(1, 1), SkipBlock(2), DisableHead(2, 2, "zero")]
     failing = Custom("fails", 1, Site("mlp", 2), fail)
-    with pytest.raises(KeyError), intervened(model, changes), intervened(model, [failing]):
+    with pytest.raises(KeyError), changed_passes(model, changes), changed_passes(model, [failing]):
         layers(model)
     assert n_hooks(model) == hooks
     assert equal(layers(model), plain)
     assert model.config._attn_implementation == "sdpa"
 
     def never_finished() -> Iterator[None]:
-        with intervened(model, changes, Prefixes(model)):
+        with changed_passes(model, changes, Prefixes(model)):
             yield
 
     begun = never_finished()
@@ -261,7 +261,7 @@ def test_nothing_is_left_behind() -> None:
     assert n_hooks(model) == hooks
     assert not any("forward" in vars(module) for module in model.modules())
     assert equal(layers(model), plain)
-    with intervened(model, []):
+    with changed_passes(model, []):
         assert n_hooks(model) == hooks + 2
         assert equal(layers(model), plain)
 
@@ -287,16 +287,16 @@ def test_blocks_below_a_change_are_computed_once(name: str) -> None:
     if name != "Falcon":
         changes += [[DisableHead(last, 2)], [OwnAttention()], [DisableAttention(last)]]
     for each in changes:
-        with intervened(model, each):
+        with changed_passes(model, each):
             runs.clear()
             full, n_full = layers(model), len(runs)
-        with intervened(model, each, prefixes):
+        with changed_passes(model, each, prefixes):
             assert equal(layers(model), full)
             runs.clear()
             assert equal(layers(model), full)
             replayed = len(runs)
             text = layers(model, IDS[:1], MASK[:1])  # a pass that is not known
-        with intervened(model, each):
+        with changed_passes(model, each):
             assert equal(layers(model, IDS[:1], MASK[:1]), text)
         below = 0 if each == [OwnAttention()] else n_full / last
         assert replayed <= n_full - below
@@ -304,12 +304,12 @@ def test_blocks_below_a_change_are_computed_once(name: str) -> None:
 
 def test_refusals_name_the_model() -> None:
     message = "^XLNetModel: its blocks are not found; it cannot be changed layer by layer.$"
-    with pytest.raises(UserError, match=message), intervened(tiny("XLNet"), [SkipBlock(1)]):
+    with pytest.raises(UserError, match=message), changed_passes(tiny("XLNet"), [SkipBlock(1)]):
         pass
     message = "^--model bert: BertModel: it has 2 heads in each block, and no head 3.$"
     with (
         pytest.raises(UserError, match=message),
-        intervened(encoder_of("bert"), [DisableHead(1, 3)]),
+        changed_passes(encoder_of("bert"), [DisableHead(1, 3)]),
     ):
         pass
     with pytest.raises(UserError, match="DisableHead: how is 'uniform' or 'zero', not 'mean'"):
@@ -317,7 +317,7 @@ def test_refusals_name_the_model() -> None:
     model = tiny("bert")
     short = Custom("short", 1, Site("layer", 1), lambda states: states[:, 1:])
     message = "Custom 'short': the function turned"
-    with pytest.raises(UserError, match=message), intervened(model, [short]):
+    with pytest.raises(UserError, match=message), changed_passes(model, [short]):
         layers(model)
 
 

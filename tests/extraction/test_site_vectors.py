@@ -13,8 +13,8 @@ from tiny_models import FAMILIES, build
 from tiny_readings import collected, files_below, random_texts, random_view
 
 from probes.common.errors import UserError
-from probes.extraction.changing.interventions import Custom, Intervention, SkipBlock, intervened
-from probes.extraction.changing.sites import Site, changed, sites_of
+from probes.extraction.changing.interventions import Custom, Intervention, SkipBlock, changed_passes
+from probes.extraction.changing.sites import Site, changed_sites, sites_of
 from probes.extraction.reading.collectors import WordVectors
 from probes.extraction.reading.encoder import Encoder
 from probes.extraction.reading.encoding import read_changed, vectors_of, word_vectors
@@ -22,7 +22,11 @@ from probes.extraction.reading.vectors import layer_part
 from probes.extraction.reading.views import Text, View
 
 EVERY = None, "attention", "mlp"
-TEXTS = [text for text in random_texts(30) if len(text.words) < 7 and text.keep[0] < text.keep[1]]
+TEXTS = [
+    text
+    for text in random_texts(30)
+    if len(text.words) < 7 and text.kept_span[0] < text.kept_span[1]
+]
 _BERT = "attention.output.LayerNorm", "output.LayerNorm"
 POST_NORM = {
     **dict.fromkeys(["bert", "electra", "roberta", "xlm-roberta"], _BERT),
@@ -78,7 +82,7 @@ def by_hand(encoder: Encoder, name: str, pooling: str) -> dict[str, torch.Tensor
         ids = torch.tensor([[*encoder.words.prefix, *pieces.ids, *encoder.words.suffix]])
         start = len(encoder.words.prefix)
         for part, state in states_by_hand(encoder.model, name, ids).items():
-            for word in range(*text.keep):
+            for word in range(*text.kept_span):
                 here = slice(start + pieces.bounds[word], start + pieces.bounds[word + 1])
                 found.setdefault(part, []).append(pooled(state[here], pooling))
     return {part: torch.stack(vectors) for part, vectors in found.items()}
@@ -148,15 +152,15 @@ def test_sites_are_added_to_a_store(tmp_path: Path) -> None:
     assert more.key == plain.key
     assert plain.collector.parts == ("layer-00", "layer-01", "layer-02")
     assert set(more.collector.parts) - set(plain.collector.parts) == {*parts_of(1), *parts_of(2)}
-    n_words = sum(end - start for start, end in (text.keep for text in view.texts))
+    n_words = sum(end - start for start, end in (text.kept_span for text in view.texts))
     assert more.bytes_missing() == 4 * n_words * encoder.info.hidden_size * 2
     stored = vectors_of(more, encoder)
     after = files_below(tmp_path)
     assert all(after[path] == content for path, content in before.items())
     only = WordVectors([2], "mean", "float32", ["mlp"])
     (wanted,) = collected(encoder, view.texts, only).values()
-    (row,) = [i for i, text in enumerate(view.texts) if text.keep[1] > text.keep[0]][:1]
-    first = sum(text.keep[1] - text.keep[0] for text in view.texts[:row])
+    (row,) = [i for i, text in enumerate(view.texts) if text.kept_span[1] > text.kept_span[0]][:1]
+    first = sum(text.kept_span[1] - text.kept_span[0] for text in view.texts[:row])
     found = torch.from_numpy(stored.of("mlp").layer(2)[stored.starts[[row]]]).float()
     torch.testing.assert_close(found, wanted[[first]], rtol=1e-3, atol=1e-3)
     assert [stored.of(site).derived("x", lambda: object()) for site in EVERY] == [
@@ -173,7 +177,7 @@ def at_zero(site: Site) -> list[Intervention]:
 def test_what_is_read_is_what_interventions_leave() -> None:
     encoder = encoder_of("bert")
     plain = ours(encoder)
-    with intervened(encoder, at_zero(Site("mlp", 1))):
+    with changed_passes(encoder, at_zero(Site("mlp", 1))):
         found = ours(encoder)
     assert not found[layer_part(1, "mlp")].any()
     assert torch.equal(found[layer_part(1, "attention")], plain[layer_part(1, "attention")])
@@ -239,7 +243,7 @@ def test_a_layer_that_is_changed_is_seen_as_changed(name: str) -> None:
     before, hooks = layers(model), n_hooks(model)
     sites = sites_of(model)
     for layer in range(len(sites.blocks) + 1):
-        with changed(model, sites, [(Site("layer", layer), lambda x, _: x * 0 + 5)]):
+        with changed_sites(model, sites, [(Site("layer", layer), lambda x, _: x * 0 + 5)]):
             found = layers(model)
         assert (found[layer] == 5).all()
         assert all(torch.equal(*pair) for pair in zip(found[:layer], before, strict=False))

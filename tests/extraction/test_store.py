@@ -30,7 +30,7 @@ from probes.extraction.models.loading import load_encoder
 from probes.extraction.models.model_files import find_model
 from probes.extraction.reading.collectors import WordVectors
 from probes.extraction.reading.encoder import Encoder
-from probes.extraction.reading.encoding import StoreRequest, begun, collect, vectors_of
+from probes.extraction.reading.encoding import StoreRequest, begin_store, collect, vectors_of
 from probes.extraction.reading.store import REPLACED, StoreKey, require_room, store_folder
 from probes.extraction.reading.vectors import StoredVectors
 from probes.extraction.reading.views import Text, View
@@ -67,7 +67,7 @@ def test_rows_of_a_text_are_its_words_vectors(encoder: Encoder, tmp_path: Path) 
     assert vectors.n_layers == 3
     layers = [vectors.layer(layer) for layer in LAYERS]
     for text, start in zip(VIEW.texts, vectors.starts, strict=True):
-        rows = start + np.arange(text.keep[1] - text.keep[0])
+        rows = start + np.arange(text.kept_span[1] - text.kept_span[0])
         for layer, alone in zip(layers, vectors_by_layer(encoder, [text]), strict=True):
             assert layer[rows].dtype == np.float16
             np.testing.assert_allclose(layer[rows], alone, rtol=2e-3, atol=2e-3)
@@ -169,7 +169,7 @@ def test_the_estimate_is_what_is_written(
         reading_of(tmp_path / "cache", encoder, VIEW, layers) for layers in (LAYERS, [1])
     )
     total = reading.bytes_missing()
-    n_words = sum(text.keep[1] - text.keep[0] for text in VIEW.texts)
+    n_words = sum(text.kept_span[1] - text.kept_span[0] for text in VIEW.texts)
     assert (total, some.bytes_missing()) == (3 * n_words * 16 * 2, n_words * 16 * 2)
     for step in (
         lambda: collect(some, encoder),
@@ -221,7 +221,7 @@ def test_a_vector_beyond_fp16_moves_everything_to_fp32(
     view, make = loud
     encoder = make()
     narrow = reading_of(tmp_path, encoder, view)
-    n_shards = begun(narrow, encoder, 64).n_shards
+    n_shards = begin_store(narrow, encoder, 64).n_shards
     assert 0 < where(narrow, LOUD) < n_shards - 1
     vectors = vectors_of(narrow, encoder, 64)
     said = capsys.readouterr().err

@@ -30,7 +30,7 @@ from probes.extraction.models.loading import load_encoder
 from probes.extraction.models.model_files import find_model
 from probes.extraction.reading.alignment import WordTokenizer, stretch_of_pieces
 from probes.extraction.reading.encoder import Encoder
-from probes.extraction.reading.encoding import StoreRequest, collected, read
+from probes.extraction.reading.encoding import StoreRequest, full_store, read
 from probes.extraction.reading.token_scores import (
     ScoredStretches,
     TokenScores,
@@ -79,7 +79,7 @@ def by_piece(
     view = view_of(texts)
     found: dict[int, Scores] = {}
     for shard, parts in read(view, TokenScores(), encoder, batch_tokens):
-        stretches = np.cumsum([text.keep[1] - text.keep[0] for text in shard.texts])
+        stretches = np.cumsum([text.kept_span[1] - text.kept_span[0] for text in shard.texts])
         ends = np.cumsum(parts["pieces"].numpy())[stretches - 1]
         split = [np.split(parts[name].numpy(), ends[:-1]) for name in Scores._fields]
         found |= dict(zip(shard.index.tolist(), map(Scores, *split), strict=True))
@@ -233,7 +233,7 @@ def test_the_end_of_a_word_is_part_of_it(family: str, kind: str) -> None:
     log_p[3] = ends[3] = 0  # no piece
     assert np.abs(ends[[1, 4, 5, 6]]).min() > 0.01
     for one, (start, end) in zip(texts, spans, strict=True):
-        own = slice(found.place(one), found.place(one) + end - start)
+        own = slice(found.score_index(one), found.score_index(one) + end - start)
         np.testing.assert_allclose(found.log_p[own], log_p[start:end], atol=1e-4)
         np.testing.assert_allclose(found.word_ends[own], ends[start:end], atol=1e-4)
         total = (log_p + ends)[start:end]
@@ -284,7 +284,7 @@ def test_kept_stretches_have_the_scores_that_they_have_in_the_whole(
     found = read_scores(encoder, view_of(texts))
     every = {name: getattr(found, name)[:n] for name in ("pieces", "log_p", "within_word", "rank")}
     for text, (start, end) in zip(texts, spans, strict=True):
-        own = slice(found.place(text), found.place(text) + end - start)
+        own = slice(found.score_index(text), found.score_index(text) + end - start)
         np.testing.assert_allclose(found.log_p[own], every["log_p"][start:end], atol=1e-5)
         np.testing.assert_allclose(
             found.within_word[own], every["within_word"][start:end], atol=1e-5
@@ -411,14 +411,14 @@ def test_stored_scores_are_those_that_were_read(
     direct = read_scores(encoders[kind], view)
     small_shards(monkeypatch, 64)
     reading = reading_of(tmp_path, encoders[kind], view)
-    stored = collected(reading, encoders[kind])
+    stored = full_store(reading, encoders[kind])
     assert stored.n_shards > 3
     found = stored_scores(view, stored)
     assert found.pieces.tolist() == direct.pieces.tolist()
     assert found.rank.tolist() == direct.rank.tolist()
     for part in ("log_p", "within_word"):
         np.testing.assert_allclose(getattr(found, part), getattr(direct, part), atol=1e-4)
-    assert found.place(view.texts[-1], 2) == 4 + len(REGIONS) + len(TEXTS[4:]) + 2
+    assert found.score_index(view.texts[-1], 2) == 4 + len(REGIONS) + len(TEXTS[4:]) + 2
 
 
 # -- what cannot be scored ----------------------------------------------------------------

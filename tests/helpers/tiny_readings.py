@@ -14,7 +14,7 @@ from probes.extraction.reading.collectors import Collector, WordVectors
 from probes.extraction.reading.encoder import Encoder
 from probes.extraction.reading.encoding import StoreRequest, word_vectors
 from probes.extraction.reading.padding import _BATCH_TOKENS
-from probes.extraction.reading.shards import Shard, whole
+from probes.extraction.reading.shards import Shard, single_shard
 from probes.extraction.reading.views import Text, View
 from probes.extraction.reading.windows import Pooling
 
@@ -48,7 +48,7 @@ def collected(
     encoder: Encoder, texts: Sequence[Text], collector: Collector, batch_tokens: int = 512
 ) -> dict[str, torch.Tensor]:
     """The arrays that a collector keeps of some texts."""
-    shard = whole(View("plain", tuple(texts)))
+    shard = single_shard(View("plain", tuple(texts)))
     return encoder.encode(shard, encoder.split(texts), batch_tokens, collector)
 
 

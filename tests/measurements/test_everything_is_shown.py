@@ -109,7 +109,7 @@ def test_every_number_is_in_the_file_and_in_some_table_or_chart(name, shown_with
     done, seen, unseen, left_out = set(), set(), set(), set()
     for record in shown_with[name]:
         record = few(name, record)
-        own = its.own(record)
+        own = its.own_record(record)
         kinds = {kind(row) for row in own.rows if row.value is not None} - done
         if not kinds:
             continue

@@ -91,7 +91,7 @@ def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path):
     assert code.uniform_bits == result.examples.n["train"] * len(gold.classes)
     assert 0 < code.layers[1].bits < code.uniform_bits
     assert code.prior_bits < code.uniform_bits
-    mixed = mixes_in(result.found("localisation"))
+    mixed = mixes_in(result.evidence_rows("localisation"))
     (beside,) = output.glob(f"{tiny_bert.name}*/sample/roles-linear-localisation-*.json")
     of_mixes = read_arrays(beside)["predicted"]
     assert len(mixed.mixes) == len(of_mixes) == 3
@@ -144,7 +144,7 @@ UNITS = [(task, family) for task in ("pos", "depth") for family in ("linear", "m
 @pytest.mark.parametrize("unit", UNITS, ids="-".join)
 def test_p_values_follow_from_predictions_and_spreads(found, unit):
     path, result = found[unit]
-    variances = variance_in(result.found("training_variance"))
+    variances = variance_in(result.evidence_rows("training_variance"))
     seeds = pooled([[result.score(k), *x.reseeded] for k, x in variances.layers.items()])
     assert variances.seeds == (seeds if "mlp" in unit else None)
     both = pooled([x.resampled for x in variances.layers.values()])
@@ -157,7 +157,7 @@ def test_p_values_follow_from_predictions_and_spreads(found, unit):
 
 def test_fits_on_samples_differ_from_the_fit_on_the_whole_split(found):
     _, result = found["pos", "linear"]
-    for layer in variance_in(result.found("training_variance")).layers.values():
+    for layer in variance_in(result.evidence_rows("training_variance")).layers.values():
         assert len(set(layer.resampled)) > 1
 
 

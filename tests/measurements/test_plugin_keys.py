@@ -11,10 +11,10 @@ from tiny_runs import of_all_layers
 
 from probes import load_results
 from probes.boards.rankings import make_rankings, named_candidates
-from probes.boards.shown_together import group
+from probes.boards.shown_together import all_groups
 from probes.common.errors import UserError
 from probes.frames.frame import load
-from probes.frames.joined_results import find_results, marked, results_with_evidence
+from probes.frames.joined_results import find_results, marked_records, results_with_evidence
 from probes.measurements.plugin_keys import REGISTRIES, is_current
 from probes.measurements.plugins import load_file
 from probes.records.header import PlugIn
@@ -50,7 +50,7 @@ def test_results_of_two_sources_never_share_a_column(write, run_with):
     path = write(TASK)
     run_with(path, tasks=("mine", "pos"))
     (newer,) = run_with(write(TASK + "# changed\n"), tasks=("mine",))
-    found = results_with_evidence(marked(load(path.parent / "results")))
+    found = results_with_evidence(marked_records(load(path.parent / "results")))
     assert len(found) == 3
     (table,) = (path.parent / "results").rglob("layers.csv")
     columns = [name for name in pd.read_csv(table).columns if not name.endswith(("low", "high"))]
@@ -61,7 +61,7 @@ def test_results_of_two_sources_never_share_a_column(write, run_with):
     ((apart, why),) = ranking.apart
     assert apart.result.task.name == "mine"
     assert why.startswith("plug-in source task mine ")
-    ((units,), _) = group(found)
+    ((units,), _) = all_groups(found)
     assert sorted(unit.name for unit in units.units) == ["mine", "mine", "pos"]
     assert len({unit.title for unit in units.units}) == 3
     csv = pd.read_csv(path.parent / "results" / "leaderboard.csv", keep_default_na=False)

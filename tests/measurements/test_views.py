@@ -319,7 +319,7 @@ def test_models_without_a_measurement_are_named_in_the_order_given():
     labels = [f"m{i}" for i in (3, 1, 4, 5, 9, 2, 6)]
     result = make_result("pos")
     found = findings_of(get_measurement("selectivity"), dict.fromkeys(labels, result))
-    assert list(found.lacking) == labels
+    assert list(found.missing) == labels
 
 
 def test_the_note_says_what_intervals_are_over_or_that_there_are_none():

@@ -16,7 +16,7 @@ from probes.__main__ import main
 from probes.boards.breakdown_tables import evidence_tables
 from probes.boards.claims.claim_reports import claims_table, make_reports
 from probes.boards.layer_tables import score_tables
-from probes.boards.shown_together import group, of_corpora
+from probes.boards.shown_together import all_groups, corpus_records_of
 from probes.frames.measurement_tables import measurement_tables
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugins import load_file
@@ -81,7 +81,7 @@ def plug_in(write, plug_ins):
 
 
 def records(*given):
-    return of_corpora({Path(f"{i}.json"): record for i, record in enumerate(given)})
+    return corpus_records_of({Path(f"{i}.json"): record for i, record in enumerate(given)})
 
 
 def both():
@@ -106,7 +106,7 @@ def test_every_table_of_the_terminal_is_on_the_page():
     found, others = scores(), records(geometry([0.1, 0.2, 0.3]))
     said = texts(page(found, "x", others))
     compact = "".join(said.split())
-    (shown,), _ = group(found, others)
+    (shown,), _ = all_groups(found, others)
     tables = [claims_table(x, "linear") for x in make_reports(found, "linear", others)]
     for label, results in shown.paths.items():
         floored = [unit.floored[label] for unit in shown.units if label in unit.results]

@@ -9,7 +9,7 @@ from drawn import png_size
 from results_by_hand import changed, make_full_result, make_result
 
 from probes.__main__ import main
-from probes.boards.shown_together import group
+from probes.boards.shown_together import all_groups
 from probes.extraction.models.model_names import pretrained_name
 from probes.pages.layers_md import write_tables
 
@@ -51,7 +51,7 @@ def test_results_that_cannot_be_compared_are_in_other_groups_and_units(tmp_path)
         changed(one, "probe", family="mlp"),
         changed(one, "probe", epochs=99),
     ]
-    groups, left_out = group(paths(tmp_path, found))
+    groups, left_out = all_groups(paths(tmp_path, found))
     assert left_out == []
     assert [re.sub("[0-9a-f]{6,8}", "#", g.title) for g in groups] == [
         "c 1 · linear probe · text #, probe #",
@@ -71,7 +71,7 @@ def test_results_that_cannot_be_compared_are_in_other_groups_and_units(tmp_path)
 def test_random_twins_follow_their_model(tmp_path):
     names = ["random-2:B", "random:B", "c", "B", "random:x:y"]
     found = [changed(make_result("pos", model=name), "model", digest=name) for name in names]
-    groups, _ = group(paths(tmp_path, found))
+    groups, _ = all_groups(paths(tmp_path, found))
     assert groups[0].models == ["B", "random-2:B", "random:B", "c", "random:x:y"]
     assert [pretrained_name(n) for n in names] == ["B", "B", "c", "B", "x:y"]
 

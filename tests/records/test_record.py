@@ -121,7 +121,7 @@ def test_evidence_joins_the_scores_of_its_model_and_inputs(tmp_path):
     elsewhere.mkdir(parents=True)
     beside.rename(elsewhere / beside.name)
     by_name = {
-        (r.model.name, r.task.name): r.found("training_variance")
+        (r.model.name, r.task.name): r.evidence_rows("training_variance")
         for r in find_results(tmp_path).values()
     }
     assert by_name == {("m", "pos"): Rows.of(found), ("m", "srl"): None, ("other", "pos"): None}
@@ -173,7 +173,7 @@ def test_evidence_of_a_measurement_that_is_not_known_stays_plain(tmp_path):
     update = {"measurement": "wug", "key": "e" * 64, "rows": Rows.of([Row("a", 1.0)])}
     other = record.model_copy(update={**update, "behind": read_result(path).headline})
     write_record(path.with_name(record_name("pos", "linear", "wug", "e" * 64)), other, {})
-    assert read_result(path).found("wug") == Rows.of([Row("a", 1.0)])
+    assert read_result(path).evidence_rows("wug") == Rows.of([Row("a", 1.0)])
 
 
 def test_a_file_is_read_by_its_path_whatever_its_name(tmp_path):
@@ -204,7 +204,7 @@ def test_duplicates_within_a_folder_and_between_folders(tmp_path, capsys):
     # Evidence is as unique as scores.
     found = load(mine, theirs).records()
     assert len(found) == 2
-    assert all(r.found("training_variance") for r in results_with_evidence(found).values())
+    assert all(r.evidence_rows("training_variance") for r in results_with_evidence(found).values())
 
 
 def test_results_of_another_schema_are_counted_once_for_each_folder(tmp_path, capsys):

@@ -11,7 +11,7 @@ from transformers import AutoModel, AutoTokenizer
 from probes import run_probes
 from probes.cli.main import main
 from probes.common.errors import UserError
-from probes.extraction.models.model_files import stored_layers
+from probes.extraction.models.model_files import n_configured_layers
 from probes.extraction.models.model_folders import read_json
 from probes.run.inputs import find_models
 from probes.run.jobs import layers_of
@@ -141,7 +141,7 @@ def test_a_layer_that_there_is_not():
 )
 def test_what_configurations_call_layers(config, n_layers, tmp_path):
     (tmp_path / "config.json").write_text(config)
-    assert stored_layers(read_json(tmp_path / "config.json")) == n_layers
+    assert n_configured_layers(read_json(tmp_path / "config.json")) == n_layers
 
 
 @pytest.mark.parametrize("flags", [(), ("--dry-run",)])

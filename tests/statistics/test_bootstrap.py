@@ -39,7 +39,7 @@ from probes.statistics.bootstrap import (
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
 from probes.statistics.partition import Partition, by_sentence, has_few, partition
-from probes.statistics.significance import ALPHA, Errors, all_pairs, borderline, max_t, shown_p
+from probes.statistics.significance import ALPHA, Errors, all_pairs, borderline, max_t, printed_p
 from probes.tasks.builtin import tasks
 
 
@@ -65,7 +65,9 @@ def in_documents(gold, n_documents, rng):
     """The same examples in every second sentence of a split, which is cut into documents."""
     of_sentence = rng.integers(0, n_documents, 2 * gold.n_sentences)
     of_sentence[:n_documents] = np.arange(n_documents)
-    return replace(gold, sentence=2 * gold.place, partition=Partition("documents", of_sentence))
+    return replace(
+        gold, sentence=2 * gold.sentence_index, partition=Partition("documents", of_sentence)
+    )
 
 
 @pytest.mark.parametrize("clusters", ["documents", "sentences"])
@@ -112,7 +114,7 @@ def test_the_influence_on_balanced_accuracy_in_closed_form():
     rng = np.random.default_rng(8)
     gold, given = simulate("balanced_accuracy", 60, rng)
     gold = in_documents(gold, 25, rng)
-    of_word = gold.clusters[gold.place]
+    of_word = gold.clusters[gold.sentence_index]
     expected = np.zeros(25)
     for k in range(len(gold.classes)):
         own = gold.labels == k
@@ -453,10 +455,10 @@ def test_a_p_value_on_the_bound_is_called_borderline_by_most_seeds():
     assert borderline(p_values).mean() > 0.8
     # Over all 40,000 resamples of those that are, three standard errors are .0033.
     assert p_values[borderline(p_values)] == pytest.approx(exact, abs=4 * 0.0011)
-    assert shown_p(0.0468) == ".047 (borderline)"
-    assert shown_p(0.0467) == ".047"
-    assert shown_p(0.0533) == ".053"
-    assert shown_p(0.0532) == ".053 (borderline)"
+    assert printed_p(0.0468) == ".047 (borderline)"
+    assert printed_p(0.0467) == ".047"
+    assert printed_p(0.0533) == ".053"
+    assert printed_p(0.0532) == ".053 (borderline)"
 
 
 def test_the_first_block_is_that_of_intervals_and_all_are_bootstrap_resamples():

@@ -16,11 +16,11 @@ from stratified_kappa import stratified_kappa
 
 from probes.statistics.bootstrap import interval, resample
 from probes.statistics.gold import Gold, chunk_spans
-from probes.statistics.metrics import metrics, shown, shown_sd
+from probes.statistics.metrics import metrics, printed_score, printed_sd
 from probes.statistics.of_families.two_answers import (
     TwoAnswers,
+    agreement_rates,
     fitted_threshold,
-    found,
     p_values_of_answers,
 )
 from probes.statistics.partition import partition
@@ -65,11 +65,11 @@ def noisy():
     ],
 )
 def test_scores_are_shown_with_a_minus_sign(value, metric, text):
-    assert shown(value, metric) == text
+    assert printed_score(value, metric) == text
 
 
 def test_deviations_are_shown_with_one_more_digit():
-    assert (shown_sd(0.0012, "accuracy"), shown_sd(0.0031, "spearman")) == ("0.12", ".0031")
+    assert (printed_sd(0.0012, "accuracy"), printed_sd(0.0031, "spearman")) == ("0.12", ".0031")
 
 
 def test_accuracy_counts_exact_matches():
@@ -323,10 +323,12 @@ def test_independent_answers_have_no_kappa_however_right_they_are():
     assert low < 0 < high
     assert abs(value) < 0.03
     assert TwoAnswers(one, one, half, cluster, n // 100).estimate("kappa")[0] == pytest.approx(1)
-    assert np.isnan(found(np.tile([5.0, 5, 5, 5], 2))["kappa"])
+    assert np.isnan(agreement_rates(np.tile([5.0, 5, 5, 5], 2))["kappa"])
     # Independent of each other in each class, of which both get one right more often: κ of both
     # classes together would be .19.
-    assert found(np.array([90.0, 90, 81, 100, 50, 50, 25, 100]))["kappa"] == pytest.approx(0)
+    assert agreement_rates(np.array([90.0, 90, 81, 100, 50, 50, 25, 100]))[
+        "kappa"
+    ] == pytest.approx(0)
 
 
 def test_a_threshold_undoes_a_prior_and_nothing_else():

@@ -12,7 +12,7 @@ from drawn import column, data_of, expressions, png_pixels, svg, texts, width_of
 
 from probes.boards import score_charts
 from probes.boards.score_charts import results_of_group, scores_frame
-from probes.boards.shown_together import corpus_groups, group, model_labels, of_corpora
+from probes.boards.shown_together import all_groups, corpus_groups, corpus_records_of, model_labels
 from probes.cli.chart_files import FIGURES
 from probes.frames.frame import load
 from probes.frames.joined_results import results_with_evidence
@@ -23,7 +23,7 @@ from probes.measurements.pivots import Pivot
 from probes.measurements.row_filters import rows_where
 from probes.tables import charts
 from probes.tables.charts import INCH, PAGE, PAPER, Style
-from probes.tables.colours import COLOURS, css, distinct
+from probes.tables.colours import COLOURS, css, distinct_colours
 
 PUBLISHED = Path(__file__).parents[2] / "results" / "published"
 
@@ -40,14 +40,14 @@ def records():
 
 @pytest.fixture(scope="module")
 def scores(records):
-    (linear,) = (x for x in group(results_with_evidence(records))[0] if x.probe == "linear")
+    (linear,) = (x for x in all_groups(results_with_evidence(records))[0] if x.probe == "linear")
     return linear
 
 
 @pytest.fixture(scope="module")
 def findings(records, scores):
     """The findings from which each view is made."""
-    others = of_corpora(records)
+    others = corpus_records_of(records)
     groups, _ = corpus_groups(others, model_labels({**others, **results_with_evidence(records)}))
     found = [(x.measurement, findings_of(x.measurement, x.records, x.paths)) for x in groups]
     pos = next(unit for unit in scores.units if unit.name == "pos")
@@ -284,8 +284,8 @@ def test_charts_without_a_number_are_drawn_empty():
 
 
 def test_names_have_distinct_colours():
-    assert distinct("abc") == dict(zip("abc", COLOURS, strict=False))
-    many = distinct("abcdefghij")
+    assert distinct_colours("abc") == dict(zip("abc", COLOURS, strict=False))
+    many = distinct_colours("abcdefghij")
     assert len(set(many.values())) == 10
     assert many["a"] == css(0.0) == "#440154"  # viridis
     assert css(1.0) == "#fde725"

@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import shortest_path
 from probes.common.errors import UserError
 from probes.data.sentence import ROOT, Frame, Sentence
 from probes.examples.scoring import require_metrics
-from probes.tasks.builtin import STANDARD, expanded, group_of_task, tasks
+from probes.tasks.builtin import STANDARD, expand_groups, group_of_task, tasks
 from probes.tasks.distance import path_up, word_pairs
 from probes.tasks.task import task as task_decorator
 
@@ -177,20 +177,20 @@ def test_tree_depth_is_that_of_the_deepest_word(words, label):
 
 def test_standard_tasks_are_the_five_and_all_are_all():
     assert STANDARD == ("pos", "chunking", "depth", "agreement", "srl")
-    assert expanded(["standard"]) == list(STANDARD)
-    assert expanded(["deprel", "standard", "pos"]) == ["deprel", *STANDARD]
+    assert expand_groups(["standard"]) == list(STANDARD)
+    assert expand_groups(["deprel", "standard", "pos"]) == ["deprel", *STANDARD]
     mine = replace(tasks.get("pos"), name="mine", group="other")
-    assert expanded(["all"], {"mine": mine}) == ["mine", *tasks]
+    assert expand_groups(["all"], {"mine": mine}) == ["mine", *tasks]
 
 
 def test_groups_have_the_tasks_that_say_so_and_give_way_to_tasks_of_their_name():
-    *semantics, last = expanded(["semantics", "pos"])
+    *semantics, last = expand_groups(["semantics", "pos"])
     assert {"srl", "roles", "factuality", "sense", "entities"} < {*semantics}
     assert last == "pos"
-    assert {"depth", "deprel", "tree-depth", "constituent"} <= set(expanded(["syntax"]))
-    assert {"position", "length", "word-content"} <= set(expanded(["surface"]))
+    assert {"depth", "deprel", "tree-depth", "constituent"} <= set(expand_groups(["syntax"]))
+    assert {"position", "length", "word-content"} <= set(expand_groups(["surface"]))
     mine = replace(tasks.get("pos"), name="surface", group="discourse")
-    found = expanded(["surface", "discourse"], {"surface": mine})
+    found = expand_groups(["surface", "discourse"], {"surface": mine})
     assert found == ["surface", "coreference"]
     groups = [group_of_task(name) for name in ("srl", "feats.Number", "lemma-script", "mine")]
     assert groups == ["semantics", "morphology", "morphology", "other"]

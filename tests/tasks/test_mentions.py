@@ -200,7 +200,7 @@ def test_rules_read_what_they_say():
     )
     for its in (ENTITIES, COREFERENCE):
         report = check_task(its, Corpus("c", "1", "MIT", splits))
-        assert (report.errors, report.read) == ((), {*its.needs})
+        assert (report.errors, report.read_layers) == ((), {*its.needs})
 
 
 def test_types_of_entities():

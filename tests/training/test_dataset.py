@@ -230,7 +230,7 @@ def test_unit_and_origin_of_a_number_change_no_score(write, run_with, family, mo
             assert ours.controls == pytest.approx(theirs.controls, abs=rel)
         if family == "mlp":
             continue
-        mixes = (mixes_in(result.found("localisation")).mixes for result in (other, plain))
+        mixes = (mixes_in(result.evidence_rows("localisation")).mixes for result in (other, plain))
         for ours, theirs in zip(*mixes, strict=True):
             assert ours.weights == pytest.approx(theirs.weights, abs=0.02)
             assert ours.test.value == pytest.approx(theirs.test.value, abs=0.02)

@@ -197,5 +197,5 @@ def test_samples_of_documents_are_those_of_the_split_whatever_is_left_of_it():
     part = train.part(slice(100, 600))
     assert part.clusters.tolist() == train.clusters[100:600].tolist()
     sample = bootstrap_batches(train, [3])
-    lean = sample.drawn()
+    lean = sample.without_unused()
     assert lean.clusters.tolist() == train.clusters[sample.weights[0] > 0].tolist()

@@ -83,7 +83,7 @@ def test_gradients_are_those_of_the_formulas(loss):
     leaves = [(p + 0.3 * torch.randn_like(p)).requires_grad_() for p in drawn]
     logits = (torch.randn(4, 3) + even_logits(reach, 3)).requires_grad_()
     errors = partial(loss().errors, labels=y[None], weights=weights)
-    ours = mixing._gradients(family, leaves, logits, overlap, x, errors)
+    ours = mixing._mix_gradients(family, leaves, logits, overlap, x, errors)
     value = sum(
         one_cell(loss, [p[c, 0] for p in leaves], logits[c], reach[c], overlap, x, y, weights[c, 0])
         for c in range(4)

@@ -17,8 +17,8 @@ from probes.boards.claims.rules import (
     corrected,
 )
 from probes.boards.claims.score_claims import all_claims
-from probes.boards.comparable import SAME_VECTORS, alike, twins_beside, twins_of
-from probes.boards.shown_together import of_corpora
+from probes.boards.comparable import SAME_VECTORS, groups_by, twins_beside, twins_of
+from probes.boards.shown_together import corpus_records_of
 from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.frames.joined_results import results_with_evidence
@@ -69,23 +69,23 @@ class Report:
     @property
     def not_tested(self) -> str:
         """The other claims in one line, by reason; empty if there are none."""
-        lacking = Counter(x.why for x in self.outcomes.values() if x.verdict == "not tested")
-        reasons = "; ".join(f"{n}: {why}" for why, n in lacking.items())
-        every = len(all_claims())
-        return f"{lacking.total()} of {every} claims were not tested: {reasons}." * bool(lacking)
+        counts = Counter(x.why for x in self.outcomes.values() if x.verdict == "not tested")
+        reasons = "; ".join(f"{n}: {reason}" for reason, n in counts.items())
+        n_claims = len(all_claims())
+        return f"{counts.total()} of {n_claims} claims were not tested: {reasons}." * bool(counts)
 
 
 def make_reports(
-    found: Mapping[Path, Result],
+    results: Mapping[Path, Result],
     family: str,
-    others: Mapping[Path, Record] = MappingProxyType({}),
+    corpus_records: Mapping[Path, Record] = MappingProxyType({}),
 ) -> list[Report]:
     """Test the claims on every model and corpus, and on the model's random twin if there is one.
 
     The twin is among these records, or in the folder beside the model's. Of several twins, the one
     with the first seed counts. Results of other probe families are not used.
     """
-    groups = _grouped(found, family, others)
+    groups = _grouped(results, family, corpus_records)
     return [_with_twin(group, groups, family) for group in groups]
 
 
@@ -141,20 +141,20 @@ def _with_twin(group: Group, among: Sequence[Group], family: str) -> Report:
         return report
     twins = [among[i] for i in twins_of(record, dict(enumerate(map(_first, among))))]
     if not twins:
-        beside = twins_beside(record, path)
+        records = twins_beside(record, path)
         try:
-            twins = _grouped(results_with_evidence(beside), family, of_corpora(beside))
+            twins = _grouped(results_with_evidence(records), family, corpus_records_of(records))
         except UserError as error:
             progress.say(f"left out the random twin: {error}")
     if not twins:
         return report
-    twin = _group_report(min(twins, key=lambda each: _first(each).model.random_seed or 0)).outcomes
+    twin = _group_report(min(twins, key=lambda x: _first(x).model.random_seed or 0)).outcomes
     outcomes = {name: beside_twin(x, twin[name]) for name, x in report.outcomes.items()}
     return replace(report, outcomes=outcomes)
 
 
 def _grouped(
-    found: Mapping[Path, Result], family: str, others: Mapping[Path, Record]
+    results: Mapping[Path, Result], family: str, corpus_records: Mapping[Path, Record]
 ) -> list[Group]:
     """Results and records of a corpus, grouped by `SAME_VECTORS`.
 
@@ -163,26 +163,26 @@ def _grouped(
     the model that is not the base; comparisons with a random twin are not used.
     """
     usable: Group = {}
-    for path, record in {**found, **others}.items():
+    for path, record in {**results, **corpus_records}.items():
         with_twin = record.base and {record.base.random_seed, record.model.random_seed} - {None}
         if with_twin or (record.probe and record.probe.family != family):
             continue
         if is_current(record):
             usable[path] = record
         else:
-            what = "task or probe" if record.task else "measurement"
-            progress.say(f"not used for claims: {path}, made by another version of the {what}")
+            kind = "task or probe" if record.task else "measurement"
+            progress.say(f"not used for claims: {path}, made by another version of the {kind}")
     groups = []
-    for every in alike(usable, SAME_VECTORS):
-        chosen: dict[str, Path] = {}
-        for path, record in every.items():
+    for group in groups_by(usable, SAME_VECTORS):
+        by_name: dict[str, Path] = {}
+        for path, record in group.items():
             name = record.measurement
             defaults = get_measurement(name).options().model_dump(mode="json")
-            if record.task is None and (record.settings == defaults or name not in chosen):
-                chosen[name] = path
-        of_corpus = {path: every[path] for path in chosen.values()}
-        first = {x.task.name: path for path, x in reversed(every.items()) if x.task}
-        groups.append({path: every[path] for path in every if path in first.values()} | of_corpus)
+            if record.task is None and (record.settings == defaults or name not in by_name):
+                by_name[name] = path
+        of_corpus = {path: group[path] for path in by_name.values()}
+        first = {x.task.name: path for path, x in reversed(group.items()) if x.task}
+        groups.append({path: group[path] for path in group if path in first.values()} | of_corpus)
     return groups
 
 

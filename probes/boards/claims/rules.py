@@ -17,7 +17,7 @@ from probes.measurements.measurement import get_measurement, measurements
 from probes.records.record import Record
 from probes.records.result import Result
 from probes.records.row import Row
-from probes.statistics.metrics import decimals, label_of, shown
+from probes.statistics.metrics import decimals, label_of, printed_score
 from probes.statistics.significance import ALPHA, borderline, holm
 
 Verdict = Literal[
@@ -78,70 +78,70 @@ class ModelRows:
     """The records of one model on one corpus: results by task, others by measurement."""
 
     def __init__(self, records: Iterable[Record]) -> None:
-        every = list(records)
-        self.results = {x.task.name: x for x in every if isinstance(x, Result)}
-        self.corpus = {x.measurement: x for x in every if x.task is None}
-        self.n_layers = every[0].model.n_layers
+        all_records = list(records)
+        self.results = {x.task.name: x for x in all_records if isinstance(x, Result)}
+        self.corpus = {x.measurement: x for x in all_records if x.task is None}
+        self.n_layers = all_records[0].model.n_layers
 
-    def record(self, what: Reads) -> Record:
+    def record(self, reads: Reads) -> Record:
         """The record that a claim reads.
 
         Raises:
             MissingError: there is no such record.
         """
-        result, name = self.results.get(what.task), what.measurement
-        if what.task and result is None:
-            raise MissingError(f"{what.task} was not run")
-        every = result.evidence if result else self.corpus
-        if name in every:
-            return every[name]
-        missing = f"{what.task} has no" if what.task else "there is no record of"
-        needs = f"--evidence {name}" if what.task else f"--measurements {name}"
+        result, name = self.results.get(reads.task), reads.measurement
+        if reads.task and result is None:
+            raise MissingError(f"{reads.task} was not run")
+        by_measurement = result.evidence if result else self.corpus
+        if name in by_measurement:
+            return by_measurement[name]
+        missing = f"{reads.task} has no" if reads.task else "there is no record of"
+        needs = f"--evidence {name}" if reads.task else f"--measurements {name}"
         if name in measurements and (pair := get_measurement(name)).of == "pair":
             needs = f"--model BASE TUNED --measurements {pair.after}"
         raise MissingError(f"{missing} {name} ({needs})")
 
-    def read(self, what: Reads) -> list[Row]:
+    def read(self, reads: Reads) -> list[Row]:
         """The rows that a claim reads.
 
         Raises:
             MissingError: there are no such rows, or layers are missing.
         """
-        record = self.record(what)
+        record = self.record(reads)
         facts = {"@rank": record.facts.get("rank"), "@n_layers": self.n_layers}
-        places = {axis: facts.get(x, x) for axis, x in what.axes.items()}
+        places = {axis: facts.get(x, x) for axis, x in reads.axes.items()}
         rows = [
             row
-            for row in record.rows.with_metric(what.metric)
+            for row in record.rows.with_metric(reads.metric)
             if row.split in ("test", "all")
             and row.axes.keys() == places.keys()
             and all(
                 row.axes[axis] in (x if isinstance(x, tuple) else (x,)) or x is ...
                 for axis, x in places.items()
             )
-            and what.keep(self, row)
+            and reads.keep(self, row)
         ]
         if not rows:
-            raise MissingError(f"{what.name} has no {what.metric} of this kind")
-        if what.layers or what.among_all:
-            part = part_of(what.layers or "above 0", self.n_layers)
+            raise MissingError(f"{reads.name} has no {reads.metric} of this kind")
+        if reads.layers or reads.among_all:
+            part = part_of(reads.layers or "above 0", self.n_layers)
             rows = [row for row in rows if row.layer in part]
-            there = {row.layer for row in rows} if what.layers else set(record.extent)
+            there = {row.layer for row in rows} if reads.layers else set(record.extent)
             if absent := part - there:
-                raise MissingError(f"{what.name} was not measured at {layer_ranges(absent)}")
+                raise MissingError(f"{reads.name} was not measured at {layer_ranges(absent)}")
         return rows
 
-    def intervals(self, what: Reads) -> list[tuple[Row, Ends]]:
+    def intervals(self, reads: Reads) -> list[tuple[Row, Ends]]:
         """The rows that a claim reads, with their intervals.
 
         Raises:
             MissingError: there are no such rows, or one has no interval.
         """
-        rows = self.read(what)
-        found = [(row, ends) for row in rows if (ends := _ends(row))]
-        if len(found) < len(rows):
-            raise MissingError(f"{what.metric} of {what.name} has no interval")
-        return found
+        rows = self.read(reads)
+        intervals = [(row, ends) for row in rows if (ends := _ends(row))]
+        if len(intervals) < len(rows):
+            raise MissingError(f"{reads.metric} of {reads.name} has no interval")
+        return intervals
 
 
 def _ends(row: Row) -> Ends | None:
@@ -179,8 +179,8 @@ def part_of(name: str, n_layers: int) -> set[int]:
         "last two": lambda layer: layer > max(n_layers - 2, 0),
         "below the last two": lambda layer: 0 < layer <= n_layers - 2,
     }
-    if found := {layer for layer in range(n_layers + 1) if inside[name](layer)}:
-        return found
+    if layers := {layer for layer in range(n_layers + 1) if inside[name](layer)}:
+        return layers
     raise MissingError(f"a model of {n_layers} layers has no layers that count as {name}")
 
 
@@ -193,24 +193,24 @@ class Outcome(NamedTuple):
     p: float | None = None
 
 
-def decided(p_for: float, p_against: float, why: str, numbers: list[dict[str, Any]]) -> Outcome:
+def decided(p_for: float, p_against: float, reason: str, numbers: list[dict[str, Any]]) -> Outcome:
     """The outcome of tests of a claim and of its contrary."""
     sides: dict[Verdict, float] = {"supported": p_for, "contradicted": p_against, "undecided": 0.0}
     verdict = next(side for side, p in sides.items() if p < ALPHA)
-    return Outcome(verdict, why, numbers, min(p_for, p_against))
+    return Outcome(verdict, reason, numbers, min(p_for, p_against))
 
 
 def any_of(p_values: Iterable[float]) -> float:
     """The p-value for at least one of several statements (Bonferroni)."""
-    known = list(p_values)
-    return min(1.0, len(known) * min(known))
+    all_p = list(p_values)
+    return min(1.0, len(all_p) * min(all_p))
 
 
 def most_of(p_values: Iterable[float]) -> float:
     """The p-value for more than half of several statements (Benjamini & Heller 2008)."""
-    known = sorted(p_values)
-    needed = len(known) // 2 + 1
-    return min(1.0, (len(known) - needed + 1) * known[needed - 1])
+    sorted_p = sorted(p_values)
+    needed = len(sorted_p) // 2 + 1
+    return min(1.0, (len(sorted_p) - needed + 1) * sorted_p[needed - 1])
 
 
 def p_above(high: Ends, low: Ends) -> float:
@@ -230,32 +230,32 @@ def greater(*pairs: tuple[Any, Any], model: ModelRows, needed: Any = max) -> Out
     Supported if all comparisons agree, or most if `needed` is `most_of`. Contradicted if most
     comparisons of one pair say the opposite, corrected for the numbers of comparisons and pairs.
     """
-    p_for, p_against, said, numbers = [], [], [], []
+    p_for, p_against, texts, numbers = [], [], [], []
     for pair in pairs:
         ends: list[list[Ends]] = []
         for side in pair:
             if isinstance(side, Reads):
-                found = model.intervals(side)
-                ends.append([each for _, each in found])
-                said.append(_said(side, [row for row, _ in found]))
-                numbers += [row._asdict() for row, _ in found]
+                intervals = model.intervals(side)
+                ends.append([interval for _, interval in intervals])
+                texts.append(_values_text(side, [row for row, _ in intervals]))
+                numbers += [row._asdict() for row, _ in intervals]
             else:
                 ends.append([(side, side)])
                 metric = next(x.metric for x in pair if isinstance(x, Reads))
-                said.append(f"limit: {shown(side, metric) if side else 0}")
+                texts.append(f"limit: {printed_score(side, metric) if side else 0}")
         p_for.append(needed(p_above(high, low) for high, low in product(*ends)))
         p_against.append(most_of(p_above(low, high) for high, low in product(*ends)))
-    return decided(max(p_for), any_of(p_against), "; ".join(dict.fromkeys(said)), numbers)
+    return decided(max(p_for), any_of(p_against), "; ".join(dict.fromkeys(texts)), numbers)
 
 
-def somewhere(side: Literal["above 0", "below 0"], what: Reads, *, model: ModelRows) -> Outcome:
+def somewhere(side: Literal["above 0", "below 0"], reads: Reads, *, model: ModelRows) -> Outcome:
     """At least one number is on a side of 0.
 
     Supported by the record's p-values, which are corrected for all numbers of a task. Contradicted
     if all intervals are on the other side.
     """
     sign = 1 if side == "above 0" else -1
-    rows = model.read(what)
+    rows = model.read(reads)
     p_values: dict[Any, list[float]] = defaultdict(list)
     against = []
     for row in rows:
@@ -263,11 +263,11 @@ def somewhere(side: Literal["above 0", "below 0"], what: Reads, *, model: ModelR
         p_values[row.axes.get("predicts")].append(row.p or 0.0 if is_there else 1.0)
         other_side = ((0.0, 0.0), row.interval or (0.0, 0.0))[::sign]
         against.append(p_above(*other_side))
-    n = sum(p < ALPHA for each in p_values.values() for p in each)
+    n = sum(p < ALPHA for p_list in p_values.values() for p in p_list)
     farthest = max(rows, key=lambda row: sign * (row.value or 0.0))
-    why = f"{n} of {len(rows)} are {side}; farthest: {_said(what, [farthest])}"
-    p_for = any_of(min(each) for each in p_values.values())
-    return decided(p_for, max(against), why, [row._asdict() for row in rows])
+    reason = f"{n} of {len(rows)} are {side}; farthest: {_values_text(reads, [farthest])}"
+    p_for = any_of(min(p_list) for p_list in p_values.values())
+    return decided(p_for, max(against), reason, [row._asdict() for row in rows])
 
 
 def peak_in(*parts: tuple[Reads, str], model: ModelRows) -> Outcome:
@@ -276,34 +276,36 @@ def peak_in(*parts: tuple[Reads, str], model: ModelRows) -> Outcome:
     Supported if all layers that may be the best lie in that part. Contradicted if none does, for
     one task.
     """
-    inside, outside, said, numbers = [], [], [], []
-    for what, part in parts:
-        rows, layers = model.read(what), part_of(part, model.n_layers)
+    inside, outside, texts, numbers = [], [], [], []
+    for reads, part in parts:
+        rows, layers = model.read(reads), part_of(part, model.n_layers)
         if all(row.value is None for row in rows):
-            raise MissingError(f"{what.metric} of {what.name}: layers could not be tested")
+            raise MissingError(f"{reads.metric} of {reads.name}: layers could not be tested")
         p_best = {row.layer or 0: row.value or 0.0 for row in rows}
         inside.append(max((p for layer, p in p_best.items() if layer in layers), default=0.0))
         outside.append(max((p for layer, p in p_best.items() if layer not in layers), default=0.0))
         best = layer_ranges((layer for layer, p in p_best.items() if p >= ALPHA), [*p_best])
-        name = what.task or label_of(what.metric.removesuffix("_p_best"))
-        said.append(f"{name} is best at {best} of {model.n_layers}; {part}: {layer_ranges(layers)}")
+        name = reads.task or label_of(reads.metric.removesuffix("_p_best"))
+        texts.append(
+            f"{name} is best at {best} of {model.n_layers}; {part}: {layer_ranges(layers)}"
+        )
         numbers.append({"of": name, "p_best": p_best})
-    return decided(max(outside), any_of(inside), "; ".join(said), numbers)
+    return decided(max(outside), any_of(inside), "; ".join(texts), numbers)
 
 
 def corrected(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
     """The outcomes with p corrected for the number of claims (Holm 1979)."""
-    p_values = {name: each.p for name, each in outcomes.items() if each.p is not None}
-    found = dict(outcomes)
+    p_values = {name: outcome.p for name, outcome in outcomes.items() if outcome.p is not None}
+    verdicts = dict(outcomes)
     for name, p in zip(p_values, holm(list(p_values.values())), strict=True):
         before = outcomes[name]
         if before.verdict != "undecided" and p >= ALPHA:
             of_one, of_all = decimals(p_values[name], 3), decimals(p, 3)
-            why = f"{before.why}; p = {of_one}, corrected for {len(p_values)} claims {of_all}"
-            found[name] = before._replace(verdict="undecided", why=why)
+            reason = f"{before.why}; p = {of_one}, corrected for {len(p_values)} claims {of_all}"
+            verdicts[name] = before._replace(verdict="undecided", why=reason)
         if borderline(p):
-            found[name] = found[name]._replace(why=f"{found[name].why}; p is borderline")
-    return found
+            verdicts[name] = verdicts[name]._replace(why=f"{verdicts[name].why}; p is borderline")
+    return verdicts
 
 
 def beside_twin(outcome: Outcome, twin: Outcome) -> Outcome:
@@ -317,18 +319,18 @@ def beside_twin(outcome: Outcome, twin: Outcome) -> Outcome:
     )
 
 
-def _said(what: Reads, rows: Sequence[Row]) -> str:
+def _values_text(reads: Reads, rows: Sequence[Row]) -> str:
     """Least and greatest value: ``anisotropy at lower layers: .061 to .183 [.059, .185]``."""
     first = rows[0]
     shared = {axis: {str(row.axes.get(axis)) for row in rows} for axis in _OF if axis in first.axes}
-    of = [what.task, *(min(places) for places in shared.values() if len(places) == 1)]
+    of = [reads.task, *(min(places) for places in shared.values() if len(places) == 1)]
     text = " of ".join(filter(None, [label_of(first.metric), ", ".join(filter(None, of))]))
-    if what.layers and len(rows) > 1:
+    if reads.layers and len(rows) > 1:
         text += f" at layers {first.layer}–{rows[-1].layer}"
     elif first.layer is not None and len(rows) == 1:
         text += f" at layer {first.layer}"
         text += f", head {first.axes['head']}" if "head" in first.axes else ""
-    number = partial(shown, metric=first.metric)
+    number = partial(printed_score, metric=first.metric)
     values = [row.value or 0.0 for row in rows]
     text += ": " + " to ".join(dict.fromkeys(map(number, (min(values), max(values)))))
     if ends := list(chain(*(row.interval or () for row in rows))):

@@ -17,8 +17,8 @@ from probes.measurements.catalogue import family_modules
 @cache
 def all_claims() -> tuple[Claim, ...]:
     """All claims, by section of their source."""
-    every = chain(CLAIMS, *(module.CLAIMS for module in family_modules("claims")))
-    return tuple(sorted(every, key=lambda claim: claim.source.partition(";")[0]))
+    claims = chain(CLAIMS, *(module.CLAIMS for module in family_modules("claims")))
+    return tuple(sorted(claims, key=lambda claim: claim.source.partition(";")[0]))
 
 
 _best = partial(Reads, "training_variance", "p_best", layers="all")

@@ -54,26 +54,26 @@ def run(options: argparse.Namespace) -> int:
 
         require_free(options.site)
     board = read_submission(options.against)
-    given = read_submission(options.results)
-    again = require_follows(given, board)
-    require_unchanged(given, board)
-    _report_submission(given, again)
-    if not given.results:
+    submission = read_submission(options.results)
+    new_results = require_follows(submission, board)
+    require_unchanged(submission, board)
+    _report_submission(submission, new_results)
+    if not submission.results:
         raise no_results(options.results)
     if options.site:
-        print(write_site(given, options.site))
+        print(write_site(submission, options.site))
     return 0
 
 
-def _report_submission(given: Submission, again: Mapping[Path, Result]) -> None:
-    if n_known := len(given.results) - len(again):
+def _report_submission(submission: Submission, new_results: Mapping[Path, Result]) -> None:
+    if n_known := len(submission.results) - len(new_results):
         progress.say(f"on the board already: {counted(n_known, 'result')}")
-    if again:
-        models = {result.model.name for result in again.values()}
+    if new_results:
+        models = {result.model.name for result in new_results.values()}
         progress.say(
-            f"recomputed {counted(len(again), 'result')} of {counted(len(models), 'model')}: "
+            f"recomputed {counted(len(new_results), 'result')} of {counted(len(models), 'model')}: "
             "scores, intervals and tests follow from the sums"
         )
-    reasons = Counter((x.record.measurement, x.why) for x in given.left_off)
-    for (measurement, why), n in sorted(reasons.items()):
-        progress.say(f"left off {counted(n, 'record')} of {measurement}: {why}")
+    reasons = Counter((x.record.measurement, x.reason) for x in submission.left_off)
+    for (measurement, reason), n in sorted(reasons.items()):
+        progress.say(f"left off {counted(n, 'record')} of {measurement}: {reason}")

@@ -92,9 +92,9 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.older_than is not None and not options.older_than >= 0:
         raise UserError(f"--older-than {options.older_than:g}: give a number of at least 0.")
-    given = {"--older-than": options.older_than is not None, "--dry-run": options.dry_run}
-    if options.prune is None and any(given.values()):
-        flags = [flag for flag, there in given.items() if there]
+    prune_flags = {"--older-than": options.older_than is not None, "--dry-run": options.dry_run}
+    if options.prune is None and any(prune_flags.values()):
+        flags = [flag for flag, is_set in prune_flags.items() if is_set]
         need = "needs" if len(flags) == 1 else "need"
         raise UserError(f"{listed(flags, 'and')} {need} --prune; add --prune all, for example.")
     if options.prune == "all" and options.older_than is None and options.model is None:
@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
     if files:
         printer.say(f"{_parameter_files_line(files)} in {parameters}")
     if options.prune and (stores or files):
-        pruned = ([x for x in some if _is_to_be_pruned(x, options)] for some in (stores, files))
+        pruned = ([x for x in some if _is_selected(x, options)] for some in (stores, files))
         try:
             _prune(*pruned, dry_run=options.dry_run)
         except OSError as error:
@@ -125,9 +125,9 @@ def run(options: argparse.Namespace) -> int:
 
 def find_stores(vectors: Path) -> list[Entry]:
     """Every store in `vectors`, the most recently used one first."""
-    ours = (path for path in vectors.glob("*") if _NAME.fullmatch(path.name))
-    found = [_store(path) for path in ours if path.is_dir() and not path.is_symlink()]
-    return sorted(found, key=lambda entry: (-entry.used, entry.path))
+    store_paths = (path for path in vectors.glob("*") if _NAME.fullmatch(path.name))
+    stores = [_store(path) for path in store_paths if path.is_dir() and not path.is_symlink()]
+    return sorted(stores, key=lambda entry: (-entry.used, entry.path))
 
 
 def _store(folder: Path) -> Entry:
@@ -143,10 +143,10 @@ def _store(folder: Path) -> Entry:
         state = BROKEN if replacement(folder) else WHOLE
     except UserError:
         return Entry(folder, int(size), used, {}, BROKEN)
-    every = set().union(*parts)
-    if state == WHOLE and not (every and all(part == every for part in parts)):
+    all_parts = set().union(*parts)
+    if state == WHOLE and not (all_parts and all(part == all_parts for part in parts)):
         state = UNFINISHED
-    return Entry(folder, int(size), used, manifest, state, len(every))
+    return Entry(folder, int(size), used, manifest, state, len(all_parts))
 
 
 def find_parameters(folder: Path) -> list[Entry]:
@@ -163,7 +163,7 @@ def _parameters(path: Path) -> Entry:
         return Entry(path, size, used, {}, BROKEN)
 
 
-def _is_to_be_pruned(entry: Entry, options: argparse.Namespace) -> bool:
+def _is_selected(entry: Entry, options: argparse.Namespace) -> bool:
     if options.prune == BROKEN and entry.state == WHOLE:
         return False
     return options.older_than is None or time.time() - entry.used >= 86400 * options.older_than
@@ -173,15 +173,15 @@ def _prune(stores: Sequence[Entry], files: Sequence[Entry], *, dry_run: bool) ->
     """Delete stores, unless a run is writing or reading them, and files of parameters."""
     verb = "would delete" if dry_run else "deleted"
     for entry in stores:
-        what = f"{entry.path} ({_size([entry])}, {entry.state})"
+        title = f"{entry.path} ({_size([entry])}, {entry.state})"
         try:
             if not dry_run:
                 lock = entry.path.with_suffix(SUFFIX)
                 with locked(lock, wait=False), unused(entry.path / MANIFEST):
                     shutil.rmtree(entry.path)
-            printer.say(f"{verb} {what}")
+            printer.say(f"{verb} {title}")
         except BusyError:
-            printer.say(f"kept {what}: a run is using it")
+            printer.say(f"kept {title}: a run is using it")
     if files:
         if not dry_run:
             for entry in files:
@@ -194,8 +194,8 @@ def _prune(stores: Sequence[Entry], files: Sequence[Entry], *, dry_run: bool) ->
 def _parameter_files_line(files: Sequence[Entry]) -> str:
     """Number and size of files of parameters, for messages."""
     broken = sum(entry.state == BROKEN for entry in files)
-    found = f"{counted(len(files), 'file')} of fitted parameters, {_size(files)}"
-    return f"{found}, {broken} of them broken" if broken else found
+    line = f"{counted(len(files), 'file')} of fitted parameters, {_size(files)}"
+    return f"{line}, {broken} of them broken" if broken else line
 
 
 def _stores_table(entries: Sequence[Entry]) -> Table:

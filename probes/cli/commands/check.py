@@ -15,7 +15,7 @@ from probes.data.find import find_corpus, require_known
 from probes.data.sentence import SPLITS
 from probes.measurements.plugins import load_file
 from probes.run.inputs import LazyCorpus
-from probes.statistics.metrics import shown
+from probes.statistics.metrics import printed_score
 from probes.tables.printing import printer
 from probes.tables.table import Cell, Table, TableRow
 from probes.tasks.builtin import tasks
@@ -45,18 +45,18 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.limit is not None and options.limit < 1:
         raise UserError(f"--limit {options.limit}: give a number of at least 1.")
-    chosen = [task for given in options.task for task in _tasks_of(given, options.quiet)]
-    if not chosen:
+    chosen_tasks = [task for source in options.task for task in _tasks_of(source, options.quiet)]
+    if not chosen_tasks:
         return 0
     require_known(options.corpus, ())
-    how = ("annotate", "split_by", "drop_overlap", "limit", "data_dir", "cache_dir")
-    asked = {name: getattr(options, name) for name in how}
-    corpus = LazyCorpus(find_corpus(*options.corpus, **asked))
+    setting_names = ("annotate", "split_by", "drop_overlap", "limit", "data_dir", "cache_dir")
+    corpus_settings = {name: getattr(options, name) for name in setting_names}
+    corpus = LazyCorpus(find_corpus(*options.corpus, **corpus_settings))
     sound = True
-    for task in chosen:
-        if lacking := task.missing(corpus.layers):
+    for task in chosen_tasks:
+        if layers := task.missing(corpus.layers):
             raise UserError(
-                f"Task {task.name!r}: {corpus.source.why_missing(lacking)}, which it needs; choose "
+                f"Task {task.name!r}: {corpus.source.why_missing(layers)}, which it needs; choose "
                 "another --corpus."
             )
         report = check_task(task, corpus.value)
@@ -65,23 +65,23 @@ def run(options: argparse.Namespace) -> int:
     return 0 if sound else 2
 
 
-def _tasks_of(given: str, quiet: bool) -> list[Task]:
+def _tasks_of(source: str, quiet: bool) -> list[Task]:
     """The tasks of a file, or the task of that name; print other things that a file registers."""
-    if given in tasks:
-        return [tasks.get(given)]
-    path = Path(given)
+    if source in tasks:
+        return [tasks.get(source)]
+    path = Path(source)
     if path.suffix != ".py" and not path.exists():
         raise UserError(
-            f"check {given}: neither a file nor a task. {did_you_mean(given, tasks)} "
+            f"check {source}: neither a file nor a task. {did_you_mean(source, tasks)} "
             "python -m probes new-task NAME writes a task to start from."
         )
     try:
-        loaded = load_file(given)
+        loaded = load_file(source)
     except UserError as error:
         raise UserError(str(error).removeprefix("--include ")) from error
     for noun in ("corpus", "probe family", "metric"):
         if names := loaded.names(noun):
-            printer.say(f"{given} registers the {noun} {', '.join(names)}", quiet=quiet)
+            printer.say(f"{source} registers the {noun} {', '.join(names)}", quiet=quiet)
     return [tasks.get(name) for name in loaded.names("task")]
 
 
@@ -103,8 +103,8 @@ def _print_report(report: TaskReport, quiet: bool) -> None:
         say("no problems found")
 
 
-def _report_title(report: TaskReport, what: str) -> str:
-    return f"{report.task.name} on {report.corpus.name} · {what}"
+def _report_title(report: TaskReport, section: str) -> str:
+    return f"{report.task.name} on {report.corpus.name} · {section}"
 
 
 def _splits_table(report: TaskReport) -> Table:
@@ -132,11 +132,11 @@ def _labels_table(report: TaskReport) -> Table:
     for label, count in list(counts.items())[:SHOWN]:
         share = Cell(f"{count[0] / total:.1%}", value=count[0] / total)
         rows.append(TableRow.of(printable(label), *(f"{n:,}" for n in count), share))
-    if rest := list(counts.values())[SHOWN:]:
-        sums = [sum(count) for count in zip(*rest, strict=True)]
+    if rare_counts := list(counts.values())[SHOWN:]:
+        sums = [sum(count) for count in zip(*rare_counts, strict=True)]
         # Shares do not add up if examples have several labels.
         share = Cell("" if examples.label_sets else f"{sums[0] / total:.1%}")
-        rows.append(TableRow.of(f"{len(rest)} more", *(f"{n:,}" for n in sums), share))
+        rows.append(TableRow.of(f"{len(rare_counts)} more", *(f"{n:,}" for n in sums), share))
     heads = ("label", *SPLITS, "share of train")
     return Table(_report_title(report, "labels"), heads, tuple(rows))
 
@@ -155,12 +155,13 @@ def _facts_of(report: TaskReport) -> Iterator[tuple[str, str]]:
     if leaks.by_type is not None:
         yield "type predicts the label", f"in {leaks.by_type:.1%} of these"
     yield "test examples in train", f"{leaks.in_train:,} of {leaks.n_test:,}, word for word"
-    yield "reads", ", ".join(sorted(report.read)) or "only the words"
+    yield "reads", ", ".join(sorted(report.read_layers)) or "only the words"
     yield "time", f"{1e6 * report.seconds:.0f} µs per sentence"
     yield "applied twice", "gives the same examples"
-    for kind, found in (("baseline", report.baselines), ("reference", report.references)):
-        for name, scores in found.items():
+    for kind, scores_by_rule in (("baseline", report.baselines), ("reference", report.references)):
+        for name, scores in scores_by_rule.items():
             parts = (
-                f"{metric} {shown(scores[metric], metric)}" for metric in (task.metric, *task.also)
+                f"{metric} {printed_score(scores[metric], metric)}"
+                for metric in (task.metric, *task.also)
             )
             yield f"{kind}: {name}", ", ".join(parts)

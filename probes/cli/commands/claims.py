@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from probes.boards.claims.claim_reports import Report, claims_table, make_reports, verdicts_tables
 from probes.boards.claims.score_claims import all_claims
-from probes.boards.shown_together import of_corpora
+from probes.boards.shown_together import corpus_records_of
 from probes.cli.arguments import add_folders, add_format
 from probes.cli.results import records_below
 from probes.common.errors import UserError
@@ -31,7 +31,9 @@ def run(options: argparse.Namespace) -> int:
         UserError: there are no results of this probe family.
     """
     records = records_below(options.folders)
-    reports = make_reports(results_with_evidence(records), options.probe, of_corpora(records))
+    reports = make_reports(
+        results_with_evidence(records), options.probe, corpus_records_of(records)
+    )
     if not reports:
         where = ", ".join(map(str, options.folders))
         there = or_published(*options.folders)

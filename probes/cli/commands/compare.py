@@ -59,14 +59,14 @@ def run(options: argparse.Namespace) -> int:
     if len(dict.fromkeys(options.model)) < 2:
         raise UserError("compare: name two or more models.")
     folders = [Path(name) for name in options.model if _is_folder(name)]
-    others = [options.results] * (len(folders) < len(options.model))
-    records = records_below([*others, *folders], "--results" * bool(others))
-    found = [] if options.task else answer_tables(records, options)
+    results_folders = [options.results] * (len(folders) < len(options.model))
+    records = records_below([*results_folders, *folders], "--results" * bool(results_folders))
+    tables = [] if options.task else answer_tables(records, options)
     candidates = named_candidates(results_with_evidence(records))
-    answering = {model_title(record) for record in records.values()}
-    answering -= {model_title(c.result) for c in candidates}
-    models = find(options.model, options.results, candidates, answering)
-    left = [
+    unscored = {model_title(record) for record in records.values()}
+    unscored -= {model_title(c.result) for c in candidates}
+    models = resolve_models(options.model, options.results, candidates, unscored)
+    matches = [
         c
         for c in candidates
         if c.name in models
@@ -74,38 +74,38 @@ def run(options: argparse.Namespace) -> int:
         and (not options.corpus or c.result.corpus.name in options.corpus)
         and (not options.task or c.result.task.name in options.task)
     ]
-    rankings = make_rankings(left, together=True)
-    found = [
+    rankings = make_rankings(matches, together=True)
+    tables = [
         table for ranking in rankings for table in side_by_side_tables(ranking, models)
-    ] + found
-    if not found:
+    ] + tables
+    if not tables:
         raise UserError(
             f"{', '.join(models)}: no corpus and task in common, for {options.probe} probes and "
             "these filters."
         )
-    printer.show(found)
+    printer.show(tables)
     return 0
 
 
 def _recipes(options: argparse.Namespace) -> list[Table]:
     """Tables of recipes, from folders of results."""
     folders = [Path(name) for name in options.model]
-    left = {
+    results = {
         path: result
         for path, result in results_below(folders).items()
         if result.probe.family == options.probe
         and (not options.corpus or result.corpus.name in options.corpus)
         and (not options.task or result.task.name in options.task)
     }
-    if not left:
+    if not results:
         where = ", ".join(options.model)
         raise UserError(f"{where}: no results of {options.probe} probes with these filters.")
-    return list(comparison_tables(find_recipes(left, options)))
+    return list(comparison_tables(find_recipes(results, options)))
 
 
 def answer_tables(records: Mapping[Path, Record], options: argparse.Namespace) -> list[Table]:
     """Tables of families that compare models with the first one, such as of answers to items."""
-    left = {
+    matches = {
         path: record
         for name in options.model
         for path, record in records.items()
@@ -113,42 +113,42 @@ def answer_tables(records: Mapping[Path, Record], options: argparse.Namespace) -
         if not options.corpus or record.corpus.name in options.corpus
     }
     modules = family_modules("comparison")
-    return [table for module in modules for table in module.paired_tables(module.compared(left))]
+    return [table for module in modules for table in module.paired_tables(module.compared(matches))]
 
 
-def find(
-    asked: list[str], results: Path, candidates: Sequence[Candidate], answering: Collection[str]
+def resolve_models(
+    arguments: list[str], results: Path, candidates: Sequence[Candidate], unscored: Collection[str]
 ) -> list[str]:
     """The names of the models to compare, among those of all candidates.
 
     Args:
-        answering: models that have records, but no scores.
+        unscored: models that have records, but no scores.
 
     Raises:
         UserError: a name has no results, or a folder has results of several models.
     """
-    known = sorted({*(c.name for c in candidates), *answering})
+    model_names = sorted({*(c.name for c in candidates), *unscored})
     models: list[str] = []
-    for name in asked:
+    for name in arguments:
         if _is_folder(name):
             # Of duplicate results only one is a candidate; it need not be the one in this folder.
             headers = load(Path(name)).headers
             scored = headers[headers["measurement"] == SCORES]
             if len(headers) and not len(scored):
-                inside = {model_title(record) for record in records_below([Path(name)]).values()}
-                if len(inside) == 1:
-                    models += inside
+                titles = {model_title(record) for record in records_below([Path(name)]).values()}
+                if len(titles) == 1:
+                    models += titles
                     continue
-            here = {*scored[IDENTITY].itertuples(index=False, name=None)}
-            inside = {c.name for c in candidates if values(c.result, IDENTITY) in here}
-            if len(inside) != 1:
-                found = f"results of {', '.join(sorted(inside))}" if inside else "no results"
-                raise UserError(f"{name}: {found}; name a folder of one model, or a model.")
-            models += inside
-        elif name in known:
+            identities = {*scored[IDENTITY].itertuples(index=False, name=None)}
+            titles = {c.name for c in candidates if values(c.result, IDENTITY) in identities}
+            if len(titles) != 1:
+                contents = f"results of {', '.join(sorted(titles))}" if titles else "no results"
+                raise UserError(f"{name}: {contents}; name a folder of one model, or a model.")
+            models += titles
+        elif name in model_names:
             models.append(name)
         else:
-            hint = did_you_mean(name, known)
+            hint = did_you_mean(name, model_names)
             raise UserError(f"{name}: no results in {results}{or_published(results)}. {hint}")
     return list(dict.fromkeys(models))
 

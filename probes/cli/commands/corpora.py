@@ -30,30 +30,30 @@ def run(options: argparse.Namespace) -> int:
     rows = []
     for name in corpora:
         x = corpora.get(name)
-        rows.append(TableRow.of(name, x.version, x.licence, where(x, finder), served(x)))
+        rows.append(TableRow.of(name, x.version, x.licence, location(x, finder), served_tasks(x)))
     heads = ("corpus", "version", "licence", "where", "tasks")
     printer.show([Table("corpora", heads, tuple(rows), left=5, notes=_NOTES)])
     return 0
 
 
-def where(corpus: Registered, finder: FileFinder) -> str:
+def location(corpus: Registered, finder: FileFinder) -> str:
     """Place of the files: embedded, cached, below `--data-dir`, or not downloaded."""
     if not corpus.remotes:
         return "embedded"
-    further = {role: file for x in corpus.further.values() for role, file in x.remotes.items()}
-    found = {role: finder.find(file) for role, file in (corpus.remotes | further).items()}
-    if None not in found.values():
+    remotes = {role: file for x in corpus.further.values() for role, file in x.remotes.items()}
+    paths = {role: finder.find(file) for role, file in (corpus.remotes | remotes).items()}
+    if None not in paths.values():
         folders = {
             "cached" if path.parent == finder.folder else "--data-dir"
-            for path in found.values()
+            for path in paths.values()
             if path is not None
         }
         return ", ".join(sorted(folders))
-    some = sum(path is not None for path in found.values())
-    return f"{some} of {len(found)} files" if some else "not downloaded"
+    n_present = sum(path is not None for path in paths.values())
+    return f"{n_present} of {len(paths)} files" if n_present else "not downloaded"
 
 
-def served(corpus: Registered) -> str:
+def served_tasks(corpus: Registered) -> str:
     """The tasks that a corpus serves; those with automatic labels are marked as silver."""
     names = []
     for name in tasks:

@@ -52,9 +52,9 @@ def run(options: argparse.Namespace) -> int:
         raise no_results([options.results])
     targets: dict[Path, Path] = {}
     for path in shared:
-        other = targets.setdefault(folder / path_in_results(path), path)
-        if other != path:
-            raise UserError(f"{path}: same name as {other}; export their folders one by one.")
+        first_path = targets.setdefault(folder / path_in_results(path), path)
+        if first_path != path:
+            raise UserError(f"{path}: same name as {first_path}; export their folders one by one.")
     for target, path in targets.items():
         write_record(target, *shared[path])
     progress.say(f"wrote   {folder}: {counted(len(targets), 'record')}")

@@ -46,15 +46,15 @@ def run(options: argparse.Namespace) -> int:
     if options.output.suffix != SUFFIX:
         raise UserError(f"{options.output}: the name must end in {SUFFIX}.")
     about = options.task, options.layer, options.probe
-    found = find_probe(options.results, *about, None, options.cache_dir)
+    probe = find_probe(options.results, *about, None, options.cache_dir)
     arrays = {}
-    for number, (weight, bias) in enumerate(found.folded, 1):
+    for number, (weight, bias) in enumerate(probe.folded, 1):
         suffix = f"-{number}" if number > 1 else ""
         arrays["weight" + suffix] = np.ascontiguousarray(weight)
         arrays["bias" + suffix] = bias
-    if found.direction is not None:
-        arrays["direction"] = found.direction[0].astype(np.float32)
+    if probe.direction is not None:
+        arrays["direction"] = probe.direction[0].astype(np.float32)
     with published(options.output) as temporary:
-        temporary.write_bytes(save(arrays, found.card))
+        temporary.write_bytes(save(arrays, probe.card))
     print(options.output)
     return 0

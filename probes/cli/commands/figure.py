@@ -6,7 +6,7 @@ import argparse
 import importlib
 from pathlib import Path
 
-from probes.boards.shown_together import of_corpora
+from probes.boards.shown_together import corpus_records_of
 from probes.cli.arguments import add_folders, add_places, names, path_argument
 from probes.cli.chart_files import figure, figure_names
 from probes.cli.results import FORMATS, only, records_below
@@ -19,8 +19,8 @@ from probes.measurements.catalogue import registered_commands
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
-    further = registered_commands("figures")
-    add("kind", metavar="FIGURE", help=", ".join([*figure_names(), *further]))
+    family_figures = registered_commands("figures")
+    add("kind", metavar="FIGURE", help=", ".join([*figure_names(), *family_figures]))
     add_folders(parser)
     add(
         "-o",
@@ -48,8 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--task", type=names, default=(), metavar="T,…", help="only these tasks")
     add("--model", type=names, default=(), metavar="M,…", help="only these models")
     add("--corpus", nargs="+", default=(), metavar="C", help="only these; for tree: its corpus")
-    for each in further.values():
-        importlib.import_module(each.module).add_arguments(parser)
+    for command in family_figures.values():
+        importlib.import_module(command.module).add_arguments(parser)
     add_places(parser)
 
 
@@ -62,23 +62,23 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.output.suffix.lower() not in FORMATS:
         raise UserError(f"{options.output}: the name must end in one of {', '.join(FORMATS)}.")
-    further = registered_commands("figures")
-    if options.kind not in (known := [*figure_names(), *further]):
+    family_figures = registered_commands("figures")
+    if options.kind not in (kinds := [*figure_names(), *family_figures]):
         raise UserError(
-            f"No figure is called {options.kind!r}. {did_you_mean(options.kind, known)}"
+            f"No figure is called {options.kind!r}. {did_you_mean(options.kind, kinds)}"
         )
     # The drawing library is slow to import.
     from probes.tables import figures
     from probes.tables.charts import COLUMN, INCH, WIDE, Style
 
-    if why := figures.no_room():
-        raise UserError(f"{options.output}: not drawn, since {why}; lift the limit.")
+    if reason := figures.no_room():
+        raise UserError(f"{options.output}: not drawn, since {reason}; lift the limit.")
     width = options.width or (WIDE if options.wide else COLUMN)
     font = figures.font_of(options.font, options.fonts)
     style = Style(width * INCH, font, titled=not options.no_title)
     where = ", ".join(map(str, options.folders))
-    if options.kind in further:
-        _, measurement, module = further[options.kind]
+    if options.kind in family_figures:
+        _, measurement, module = family_figures[options.kind]
         records = records_below(options.folders, measurements=[measurement])
         records = only(records, model=options.model)
         if options.task:
@@ -87,12 +87,14 @@ def run(options: argparse.Namespace) -> int:
     else:
         records = records_below(options.folders)
         corpora, task = names_in(",".join(options.corpus)), options.task
-        every = only(
-            {**results_with_evidence(records), **of_corpora(records)}, corpus=corpora, task=task
+        all_records = only(
+            {**results_with_evidence(records), **corpus_records_of(records)},
+            corpus=corpora,
+            task=task,
         )
-        found = only(every, model=options.model)
-        about = options.kind, found, where, style, options.probe, options.measurement
-        chart = figure(*about, by_task=bool(task), among=every.values())
+        model_records = only(all_records, model=options.model)
+        about = options.kind, model_records, where, style, options.probe, options.measurement
+        chart = figure(*about, by_task=bool(task), among=all_records.values())
     figures.save(chart, options.output, style)
     print(options.output)
     return 0

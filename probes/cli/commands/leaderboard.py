@@ -49,11 +49,11 @@ def n_parameters(text: str) -> float:
     Raises:
         UserError: the text is not such a number.
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmMbBgG]?)", text.strip())
-    if not found:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmMbBgG]?)", text.strip())
+    if not match:
         raise UserError(f"--max-parameters {text}: give a number such as 5000, 110M or 1.5B.")
     units = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9}
-    return float(found[1]) * units[found[2].lower()]
+    return float(match[1]) * units[match[2].lower()]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -64,37 +64,37 @@ def run(options: argparse.Namespace) -> int:
     """
     records = records_below(options.results, older=options.older)
     comparisons = list(family_modules("comparison"))
-    found: dict[Path, Record] = dict(results_with_evidence(records))
+    ranked_records: dict[Path, Record] = dict(results_with_evidence(records))
     for module in comparisons:
-        found |= module.compared(records)
-    if not found:
+        ranked_records |= module.compared(records)
+    if not ranked_records:
         raise no_results(options.results)
-    left = filtered_records(found, options)
-    results = {path: x for path, x in left.items() if isinstance(x, Result)}
+    matches = filtered_records(ranked_records, options)
+    results = {path: x for path, x in matches.items() if isinstance(x, Result)}
     for ranking in make_rankings(named_candidates(results), together=options.together):
         frame = ranking_frame(ranking)
         printer.show(ranking_tables(ranking, frame), csv_rows(ranking, frame))
     for module in comparisons:
-        printer.show(module.ranked_tables(module.compared(left)))
+        printer.show(module.ranked_tables(module.compared(matches)))
     return 0
 
 
 def filtered_records(
-    found: Mapping[Path, Record], options: argparse.Namespace
+    records: Mapping[Path, Record], options: argparse.Namespace
 ) -> dict[Path, Record]:
     """The records that pass the filters.
 
     Raises:
         UserError: no result has the name in a filter, or no result passes all filters.
     """
-    these = only(found, corpus=options.corpus, task=options.task, probe=options.probe)
-    left = {
+    named_records = only(records, corpus=options.corpus, task=options.task, probe=options.probe)
+    matches = {
         path: r
-        for path, r in these.items()
+        for path, r in named_records.items()
         if (r.task or not options.task)
         and (r.probe or not options.probe)
         and (options.max_parameters is None or r.model.parameters <= options.max_parameters)
     }
-    if not left:
+    if not matches:
         raise UserError("No result passes all of these filters; drop one.")
-    return left
+    return matches

@@ -98,8 +98,8 @@ def copy_template(
             raise UserError(f"{command} {name}: {path} exists already; choose another name.")
     for path, source in ((file, template.name), (test, f"test_{template.name}")):
         text = template.with_name(f"{source}.py").read_text(encoding="utf-8")
-        for word, other in words.items():
-            text = text.replace(word, other)
+        for word, replacement in words.items():
+            text = text.replace(word, replacement)
         with writing(path):
             folder.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from probes.boards.shown_together import of_corpora
+from probes.boards.shown_together import corpus_records_of
 from probes.cli.arguments import add_folders, add_older, path_argument
 from probes.cli.results import no_results, records_below
 from probes.common.errors import UserError
@@ -39,16 +39,16 @@ def run(options: argparse.Namespace) -> int:
         raise UserError(f"{len(folders)} folders need an output file, such as -o report.html.")
     path = options.output or folders[0] / "report.html"
     records = records_below(folders, older=options.older)
-    found, others = results_with_evidence(records), of_corpora(records)
-    if not found and not others:
+    results, corpus_records = results_with_evidence(records), corpus_records_of(records)
+    if not results and not corpus_records:
         raise no_results(folders)
     # Import templates and the plotting library only if there is something to draw.
     from probes.pages.page import write_page
     from probes.tables.figures import no_room
 
-    if why := no_room():
-        raise UserError(f"{path}: not written, since {why}; lift the limit.")
+    if reason := no_room():
+        raise UserError(f"{path}: not written, since {reason}; lift the limit.")
     title = " · ".join(dict.fromkeys(folder.resolve().name for folder in folders))
-    write_page(found, path, title, others)
+    write_page(results, path, title, corpus_records)
     print(path)
     return 0

@@ -9,7 +9,7 @@ from probes.boards.decodable_and_used import use_tables
 from probes.boards.floors import with_floor
 from probes.boards.layer_tables import model_tables
 from probes.boards.recipes import recipe_tables
-from probes.boards.shown_together import of_corpora
+from probes.boards.shown_together import corpus_records_of
 from probes.cli.arguments import add_format, add_older, add_recipes, names, path_argument
 from probes.cli.results import find_recipes, only, records_below, results_below, results_in_order
 from probes.common.errors import UserError
@@ -56,37 +56,37 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UserError: a path does not exist, or there are no results of this task or probe family.
     """
-    known = ("layer", "use", "group", "label", *(x.name for x in probe_measurements()))
-    if options.by not in known:
-        raise UserError(f"--by {options.by}: unknown. {did_you_mean(options.by, known)}")
+    choices = ("layer", "use", "group", "label", *(x.name for x in probe_measurements()))
+    if options.by not in choices:
+        raise UserError(f"--by {options.by}: unknown. {did_you_mean(options.by, choices)}")
     for path in options.paths:
         if not path.exists():
             raise UserError(f"{path}: there is no such file or folder.")
     folders = [path for path in options.paths if path.is_dir()]
-    found = results_below(folders, older=options.older) if folders else {}
-    found |= {path: read_result(path) for path in options.paths if path not in folders}
-    found = only(found, task=options.task, probe=[options.probe] if options.probe else ())
+    results = results_below(folders, older=options.older) if folders else {}
+    results |= {path: read_result(path) for path in options.paths if path not in folders}
+    results = only(results, task=options.task, probe=[options.probe] if options.probe else ())
     if options.recipes is not None:
         if options.by != "layer":
             raise UserError(f"--recipes: not with --by {options.by}; leave one out.")
-        printer.show(recipe_tables(find_recipes(found, options)))
+        printer.show(recipe_tables(find_recipes(results, options)))
     elif options.by == "layer":
-        printer.show(model_tables(found))
+        printer.show(model_tables(results))
     elif options.by == "use":
-        names = [each.name for each in corpus_measurements() if each.use_columns]
-        others = of_corpora(records_below(folders, measurements=names))
-        beside = list(use_tables(found, others, options.probe or "linear"))
-        if not beside:
+        measurement_names = [x.name for x in corpus_measurements() if x.use_columns]
+        corpus_records = corpus_records_of(records_below(folders, measurements=measurement_names))
+        tables_of_use = list(use_tables(results, corpus_records, options.probe or "linear"))
+        if not tables_of_use:
             raise UserError(
                 "--by use: nothing stands beside the scores; measure --evidence lens, or "
                 "--measurements erasure or interchange, and name both folders."
             )
-        printer.show(beside)
+        printer.show(tables_of_use)
     elif options.by in ("group", "label"):
-        for result in found.values():
-            _show_breakdown(with_floor(result, found.values()), options.by, options.all)
+        for result in results.values():
+            _show_breakdown(with_floor(result, results.values()), options.by, options.all)
     else:
-        for title, tables in tables_by_unit(results_in_order(found).values(), options.by):
+        for title, tables in tables_by_unit(results_in_order(results).values(), options.by):
             if not tables:
                 printer.say(f"{title}: no {options.by}.")
             printer.show(tables)

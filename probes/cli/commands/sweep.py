@@ -55,8 +55,8 @@ class SweepRun:
     def compares(self) -> bool:
         """Whether a measurement compares the other models with the first one."""
         pairs = [x for x in corpus_measurements() if x.of == "pair"]
-        named = {*self.config.about_corpus}
-        return any({x.name, x.after} & named for x in pairs)
+        measurement_names = {*self.config.about_corpus}
+        return any({x.name, x.after} & measurement_names for x in pairs)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,26 +80,26 @@ def run(options: argparse.Namespace) -> int:
         name.replace("_", "-"): value for name, value in vars(options).items() if name in OVERRIDING
     }
     runs = read_sweep(options.file, overriding)
-    if all(each.config.offline for each in runs):
+    if all(sweep_run.config.offline for sweep_run in runs):
         os.environ["HF_HUB_OFFLINE"] = "1"
     rows: list[TableRow] = []
     missing: dict[str, str] = {}
-    for number, each in enumerate(runs, start=1):
-        n_models = counted(len(each.models), "model")
+    for number, sweep_run in enumerate(runs, start=1):
+        n_models = counted(len(sweep_run.models), "model")
         progress.say(
-            f"run     {number} of {len(runs)} · {each.corpus} · {n_models}", "run of a sweep"
+            f"run     {number} of {len(runs)} · {sweep_run.corpus} · {n_models}", "run of a sweep"
         )
-        lacking = _measure_run(each)
-        missing |= {f"{what} (run {number})": why for what, why in lacking.items()}
-        state = f"{counted(len(lacking), 'thing')} missing" if lacking else "done"
-        rows.append(TableRow.of(str(number), each.corpus, n_models, state))
+        failures = _measure_run(sweep_run)
+        missing |= {f"{subject} (run {number})": reason for subject, reason in failures.items()}
+        state = f"{counted(len(failures), 'thing')} missing" if failures else "done"
+        rows.append(TableRow.of(str(number), sweep_run.corpus, n_models, state))
     if not runs[0].config.dry_run:
         table = Table("sweep", ("run", "corpus", "models", "state"), tuple(rows), left=4)
         with tolerate_broken_output():
             if printer.immediate:
                 printer.show([table], quiet=progress.quiet)
-    for what, why in missing.items():
-        progress.warn(f"missing {what}: {why}")
+    for subject, reason in missing.items():
+        progress.warn(f"missing {subject}: {reason}")
     if missing and not runs[0].config.dry_run:
         progress.say("next    run the same command again to measure what is missing", "next")
     return 1 if missing else 0
@@ -118,19 +118,19 @@ def read_sweep(path: Path, overriding: Mapping[str, object]) -> list[SweepRun]:
     tables = shared.pop("run", None)
     if not (isinstance(tables, list) and tables and all(isinstance(x, dict) for x in tables)):
         raise UserError(f"{path}: no runs; give each a table [[run]].")
-    found = []
+    runs = []
     for number, table in enumerate(tables, start=1):
         try:
             arguments = list(_arguments({**shared, **table, **overriding}))
-            given, models = parse(arguments)
+            flags, models = parse(arguments)
             if not models:
                 raise UserError("no model; give model or vectors.")
-            del given["format"], given["wide"]
+            del flags["format"], flags["wide"]
             command = f"{RUN} {shlex.join(arguments)}"
-            found.append(SweepRun(validate(given), tuple(models), command))
+            runs.append(SweepRun(validate(flags), tuple(models), command))
         except UserError as error:
             raise UserError(f"{path}, run {number}: {error}") from error
-    return found
+    return runs
 
 
 def _arguments(table: Mapping[str, Any]) -> Iterator[str]:
@@ -143,7 +143,7 @@ def _arguments(table: Mapping[str, Any]) -> Iterator[str]:
         if name in NOT_OF_RUNS:
             raise UserError(f"{name}: not a setting of single runs; give it on the command line.")
         values = value if isinstance(value, list) else [value]
-        if not all(isinstance(each, (str, int, float)) for each in values):
+        if not all(isinstance(x, (str, int, float)) for x in values):
             raise UserError(f"{name} = {quoted(value)}: give text, a number, true or false.")
         if value is True:
             yield f"--{name}"

@@ -12,18 +12,18 @@ import torch
 from probes.common.errors import UserError
 from probes.compute.memory import to_device
 from probes.extraction.changing.module_calls import Change
-from probes.extraction.changing.sites import Site, changed, sites_of
+from probes.extraction.changing.sites import Site, changed_sites, sites_of
 from probes.extraction.models.loaded_module import base_model
 from probes.extraction.reading.alignment import Pieces
 from probes.extraction.reading.padding import PaddedWindows
 from probes.extraction.reading.shards import Shard
 from probes.extraction.reading.token_scores import LossOfWords
 
-FOUND = "found"
+BY_HEAD = "by head"
 
 
 @contextmanager
-def gated(model: Any, n_texts: int) -> Iterator[torch.Tensor]:
+def head_gates(model: Any, n_texts: int) -> Iterator[torch.Tensor]:
     """Multiply each head's output in each text by a gate of value 1. (texts, blocks, heads).
 
     Raises:
@@ -39,7 +39,7 @@ def gated(model: Any, n_texts: int) -> Iterator[torch.Tensor]:
     def gate(block: int) -> Change:
         return lambda heads, _: heads * gates[:, None, block, :, None].to(heads)
 
-    with changed(base, sites, [(Site("heads", k + 1), gate(k)) for k in range(n_blocks)]):
+    with changed_sites(base, sites, [(Site("heads", k + 1), gate(k)) for k in range(n_blocks)]):
         yield gates
 
 
@@ -62,13 +62,13 @@ def head_gradients(
     Raises:
         UserError: the outputs of the model's heads cannot be changed.
     """
-    with gated(model, len(inputs["input_ids"])) as gates, torch.enable_grad():
-        found: torch.Tensor = torch.autograd.grad(losses(model(**inputs)).sum(), gates)[0]
-    return found
+    with head_gates(model, len(inputs["input_ids"])) as gates, torch.enable_grad():
+        gradients: torch.Tensor = torch.autograd.grad(losses(model(**inputs)).sum(), gates)[0]
+    return gradients
 
 
 class LossGradients(LossOfWords):
-    """Gradients of each text's loss at the gates of `gated`. Shape (texts, blocks, heads).
+    """Gradients of each text's loss at the gates of `head_gates`. Shape (texts, blocks, heads).
 
     The loss is the mean surprisal of the pieces of some words, see `LossOfWords`; 0 without any.
     """
@@ -79,7 +79,7 @@ class LossGradients(LossOfWords):
     @property
     def parts(self) -> tuple[str, ...]:
         """The gradients."""
-        return (FOUND,)
+        return (BY_HEAD,)
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         """Begin a shard without gradients."""
@@ -89,7 +89,7 @@ class LossGradients(LossOfWords):
     @contextmanager
     def around(self, model: Any, windows: PaddedWindows) -> Iterator[None]:
         """Set the gates."""
-        with gated(model, len(windows.text)) as self._gates:
+        with head_gates(model, len(windows.text)) as self._gates:
             yield
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
@@ -113,4 +113,4 @@ class LossGradients(LossOfWords):
         """
         if not self._sums.isfinite().all():
             raise UserError("The loss has a gradient that is not a number; try --dtype float32.")
-        return {FOUND: self._sums / self._n_scored.clamp(min=1)}
+        return {BY_HEAD: self._sums / self._n_scored.clamp(min=1)}

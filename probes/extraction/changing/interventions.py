@@ -17,7 +17,7 @@ import torch
 from probes.common.errors import UserError
 from probes.extraction.changing.module_calls import Change
 from probes.extraction.changing.prefixes import Prefixes
-from probes.extraction.changing.sites import Site, changed, sites_of
+from probes.extraction.changing.sites import Site, changed_sites, sites_of
 from probes.extraction.models.loaded_module import base_model
 from probes.extraction.reading.encoder import Encoder
 
@@ -53,7 +53,7 @@ class Intervention(ABC):
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the class, the revision and all settings except functions."""
-        settings = {each.name: getattr(self, each.name) for each in fields(self)}
+        settings = {x.name: getattr(self, x.name) for x in fields(self)}
         content = [type(self).__name__, self.revision, settings]
         text = json.dumps(content, sort_keys=True, default=_setting_digest)
         return hashlib.sha256(text.encode()).hexdigest()
@@ -201,21 +201,21 @@ class Custom(Intervention):
 
     def change(self, states: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
         """Result of `function`; checks that the shape stays."""
-        found = self.function(states)
-        if found.shape != states.shape:
+        replacement = self.function(states)
+        if replacement.shape != states.shape:
             raise UserError(
                 f"Custom {self.label!r}: the function turned {tuple(states.shape)} into "
-                f"{tuple(found.shape)}; return a tensor of the same shape."
+                f"{tuple(replacement.shape)}; return a tensor of the same shape."
             )
-        return found
+        return replacement
 
 
-active: WeakKeyDictionary[Any, list[list[str]]] = WeakKeyDictionary()
+active_changes: WeakKeyDictionary[Any, list[list[str]]] = WeakKeyDictionary()
 """Fingerprints of active interventions, by the model without its head."""
 
 
 @contextmanager
-def intervened(
+def changed_passes(
     model: Any, interventions: Sequence[Intervention], prefixes: Prefixes | None = None
 ) -> Iterator[None]:
     """Change all forward passes of a model inside a ``with`` block.
@@ -232,18 +232,18 @@ def intervened(
     """
     encoder = model if isinstance(model, Encoder) else None
     base = encoder.model if encoder else base_model(model)
-    mine = [each.fingerprint for each in interventions]
+    digests = [x.fingerprint for x in interventions]
     with ExitStack() as stack:
         try:
             sites = sites_of(base)
-            for each in interventions:
-                if each.positions == "pieces" and (encoder is None or each.site.kind == "maps"):
+            for change in interventions:
+                if change.positions == "pieces" and (encoder is None or change.site.kind == "maps"):
                     raise UserError(
-                        f"{sites.architecture}: {type(each).__name__} at the pieces of words needs "
-                        "an Encoder, and a site with a vector for each token."
+                        f"{sites.architecture}: {type(change).__name__} at the pieces of words "
+                        "needs an Encoder, and a site with a vector for each token."
                     )
-            changes = [(each.site, _of_pieces(each, encoder)) for each in interventions]
-            stack.enter_context(changed(base, sites, changes))
+            changes = [(x.site, _only_at_pieces(x, encoder)) for x in interventions]
+            stack.enter_context(changed_sites(base, sites, changes))
         except UserError as error:
             if encoder is None:
                 raise
@@ -252,21 +252,21 @@ def intervened(
             encoder.way_to_read_attention = sites.way  # a changed pass might not show it
         if prefixes:
             after = ("layer", "block")  # these change a block's output
-            below = [each.site.layer - (each.site.kind not in after) for each in interventions]
+            below = [x.site.layer - (x.site.kind not in after) for x in interventions]
             n_blocks = min([*below, len(sites.blocks)])
-            stack.enter_context(prefixes.used(n_blocks, lambda: _active(base, mine)))
-        active.setdefault(base, []).append(mine)
+            stack.enter_context(prefixes.reuse(n_blocks, lambda: _other_changes(base, digests)))
+        active_changes.setdefault(base, []).append(digests)
         try:
             yield
         finally:
-            active[base] = [each for each in active[base] if each is not mine]
+            active_changes[base] = [x for x in active_changes[base] if x is not digests]
 
 
-def _active(base: Any, but: Sequence[str]) -> list[str]:
-    return [fingerprint for each in active[base] if each is not but for fingerprint in each]
+def _other_changes(base: Any, digests: Sequence[str]) -> list[str]:
+    return [x for group in active_changes[base] if group is not digests for x in group]
 
 
-def _of_pieces(intervention: Intervention, encoder: Encoder | None) -> Change:
+def _only_at_pieces(intervention: Intervention, encoder: Encoder | None) -> Change:
     if encoder is None or intervention.positions == "all":
         return intervention.change
 
@@ -301,4 +301,4 @@ def intervene(model: Any, *interventions: Intervention) -> AbstractContextManage
     Raises:
         UserError: the model's architecture lacks a site.
     """
-    return intervened(model, interventions)
+    return changed_passes(model, interventions)

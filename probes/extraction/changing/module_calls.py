@@ -31,20 +31,20 @@ class Event:
     """A call; the events from `place + 1` to `end` begin while it runs.
 
     Attributes:
-        given, output: copies, since modules may change tensors in place.
-        flat: whether `hooks` can change the first of `given` and `output`.
+        inputs, output: copies, since modules may change tensors in place.
+        flat: whether `hooks` can change the first of `inputs` and `output`.
     """
 
     call: Call
-    given: list[torch.Tensor]
-    place: int
+    inputs: list[torch.Tensor]
+    index: int
     flat: bool
     output: torch.Tensor | None = None
     end: int = 0
 
 
 @contextmanager
-def traced(model: Any) -> Iterator[list[Event]]:
+def trace(model: Any) -> Iterator[list[Event]]:
     """Record all calls of modules inside `model`, in the order in which they begin."""
     events: list[Event] = []
     running: list[Event] = []
@@ -52,9 +52,9 @@ def traced(model: Any) -> Iterator[list[Event]]:
 
     def begin(module: Any, args: Any, kwargs: Any) -> None:
         call = Call(module, numbers[module])
-        given, flat = list(_nested((args, kwargs))), _tensors(args, kwargs)
-        is_flat = bool(flat) and flat[0] is given[0]
-        running.append(Event(call, [x.clone() for x in given], len(events), is_flat))
+        all_tensors, top_tensors = list(_nested((args, kwargs))), _tensors(args, kwargs)
+        is_flat = bool(top_tensors) and top_tensors[0] is all_tensors[0]
+        running.append(Event(call, [x.clone() for x in all_tensors], len(events), is_flat))
         events.append(running[-1])
         numbers[module] += 1
 
@@ -79,12 +79,12 @@ def traced(model: Any) -> Iterator[list[Event]]:
 @contextmanager
 def hooks(model: Any) -> Iterator[Callable[..., None]]:
     """A function that adds hooks, which act only during passes of `model`, the one without head."""
-    running, seen = False, Counter[int]()
+    running, n_calls = False, Counter[int]()
 
     def begin(*_: Any) -> None:
         nonlocal running
         running = True
-        seen.clear()
+        n_calls.clear()
 
     def end(*_: Any) -> None:
         nonlocal running
@@ -106,24 +106,24 @@ def hooks(model: Any) -> Iterator[Callable[..., None]]:
         number = len(handles)
 
         def due() -> bool:
-            seen[number] += 1
-            return running and seen[number] == call.number + 1
+            n_calls[number] += 1
+            return running and n_calls[number] == call.number + 1
 
         def before(_: Any, args: Any, kwargs: dict[str, Any]) -> Any:
             if not due():
                 return None
-            given = _tensors(args, kwargs)[0]
-            states = change(given, given)
-            named = {name: states if x is given else x for name, x in kwargs.items()}
-            return tuple(states if x is given else x for x in args), named
+            first_input = _tensors(args, kwargs)[0]
+            states = change(first_input, first_input)
+            new_kwargs = {name: states if x is first_input else x for name, x in kwargs.items()}
+            return tuple(states if x is first_input else x for x in args), new_kwargs
 
         def after(_: Any, args: Any, kwargs: Any, output: Any) -> Any:
             if not due():
                 return None
-            given = _tensors(args, kwargs)[0]
+            first_input = _tensors(args, kwargs)[0]
             if isinstance(output, torch.Tensor):
-                return change(output, given)
-            return (change(output[0], given), *output[1:])
+                return change(output, first_input)
+            return (change(output[0], first_input), *output[1:])
 
         register = call.module.register_forward_hook
         if reads:

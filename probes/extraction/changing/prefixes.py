@@ -12,7 +12,7 @@ import torch
 
 from probes.extraction.changing.sites import Sites, sites_of
 from probes.extraction.models.loaded_module import base_model, short_states
-from probes.extraction.reading.attention_maps import observed
+from probes.extraction.reading.attention_maps import observed_models
 
 
 class Prefixes:
@@ -33,29 +33,29 @@ class Prefixes:
     def __init__(self, model: Any) -> None:
         self.base = base_model(model)
         self.sites: Sites = sites_of(self.base)
-        self._kept: dict[tuple[str, int], Any] = {}
+        self._outputs: dict[tuple[str, int], Any] = {}
         self._pass = ""
         self.works = True
         with torch.no_grad():
-            whole = short_states(self.base)
-            with self.used(len(self.sites.blocks) - 1):
+            expected = short_states(self.base)
+            with self.reuse(len(self.sites.blocks) - 1):
                 tries = [short_states(self.base), short_states(self.base)]
         self.works = all(
-            torch.equal(x, y) for each in tries for x, y in zip(each, whole, strict=True)
+            torch.equal(x, y) for states in tries for x, y in zip(states, expected, strict=True)
         )
         self.clear()
 
     def clear(self) -> None:
         """Forget all passes."""
-        self._kept.clear()
+        self._outputs.clear()
 
     @contextmanager
-    def used(self, n_blocks: int, others: Callable[[], Sequence[str]] = tuple) -> Iterator[None]:
+    def reuse(self, n_blocks: int, changes: Callable[[], Sequence[str]] = tuple) -> Iterator[None]:
         """Remember what the first blocks return.
 
         Args:
             n_blocks: how many.
-            others: gives the fingerprints of interventions that may change them.
+            changes: gives the fingerprints of interventions that may change them.
         """
         if not self.works:
             yield
@@ -64,10 +64,10 @@ class Prefixes:
 
         def begin(_: Any, args: Any, kwargs: dict[str, Any]) -> None:
             calls.clear()
-            if any(self.base is each for each in observed):
+            if any(self.base is model for model in observed_models):
                 return  # each block's maps are wanted
             attention = self.base.config._attn_implementation, kwargs.get("output_attentions")
-            key = hashlib.sha256(repr((attention, sorted(others()))).encode())
+            key = hashlib.sha256(repr((attention, sorted(changes()))).encode())
             for name, x in [*enumerate(args), *sorted(kwargs.items())]:
                 if isinstance(x, torch.Tensor):
                     key.update(repr((name, x.shape, x.dtype)).encode())
@@ -86,7 +86,7 @@ class Prefixes:
 
     @contextmanager
     def _remembering(self, module: Any, n_blocks: int, calls: Counter[Any]) -> Iterator[None]:
-        own, forward = vars(module).get("forward"), module.forward
+        instance_forward, forward = vars(module).get("forward"), module.forward
         numbers = {
             x.number: k for k, x in enumerate(self.sites.blocks[:n_blocks]) if x.module is module
         }
@@ -97,14 +97,14 @@ class Prefixes:
             if block is None or not self._pass:
                 return forward(*args, **kwargs)
             key = self._pass, block
-            if key not in self._kept:
-                self._kept[key] = forward(*args, **kwargs)
-            return self._kept[key]
+            if key not in self._outputs:
+                self._outputs[key] = forward(*args, **kwargs)
+            return self._outputs[key]
 
         module.forward = remembered
         try:
             yield
         finally:
             del module.forward
-            if own is not None:
-                module.forward = own
+            if instance_forward is not None:
+                module.forward = instance_forward

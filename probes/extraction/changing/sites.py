@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import torch
 
 from probes.common.errors import UserError, out_of_memory
-from probes.extraction.changing.module_calls import Call, Change, Event, hooks, traced
+from probes.extraction.changing.module_calls import Call, Change, Event, hooks, trace
 from probes.extraction.models.loaded_module import (
     BLOCKS,
     TRANSFORMERS_ERRORS,
@@ -84,7 +84,7 @@ class Sites:
         """Reason for each missing kind of site."""
         if not self.n_heads:
             return dict.fromkeys(_REFUSALS, _REFUSALS["maps"])
-        return {k: why for k, why in _REFUSALS.items() if k not in self.calls and k != "maps"}
+        return {k: reason for k, reason in _REFUSALS.items() if k not in self.calls and k != "maps"}
 
     def require(self, site: Site) -> None:
         """Check that a site exists.
@@ -93,15 +93,15 @@ class Sites:
             UserError: it does not.
         """
         kind, layer, head = site
-        why = self.refused.get(kind, "")
+        reason = self.refused.get(kind, "")
         if not (kind != "layer") <= layer <= len(self.blocks):
-            why = f"it has {len(self.blocks)} blocks, and no {kind} {layer}"
+            reason = f"it has {len(self.blocks)} blocks, and no {kind} {layer}"
         elif kind == "layer" and layer and self.layers[layer] is None:
-            why = f"its layer {layer} cannot be changed (no module returns it)"
-        elif not why and head is not None and not 1 <= head <= self.n_heads:
-            why = f"it has {self.n_heads} heads in each block, and no head {head}"
-        if why:
-            raise UserError(f"{self.architecture}: {why}.")
+            reason = f"its layer {layer} cannot be changed (no module returns it)"
+        elif not reason and head is not None and not 1 <= head <= self.n_heads:
+            reason = f"it has {self.n_heads} heads in each block, and no head {head}"
+        if reason:
+            raise UserError(f"{self.architecture}: {reason}.")
 
     @property
     def norm(self) -> Any:
@@ -111,7 +111,7 @@ class Sites:
 
 
 @contextmanager
-def changed(
+def changed_sites(
     model: Any, sites: Sites, changes: Sequence[tuple[Site, Change]], *, first: bool = True
 ) -> Iterator[None]:
     """Make changes in every pass of `model`; those at one site act in the given order.
@@ -126,7 +126,7 @@ def changed(
     """
     for site, _ in changes:
         sites.require(site)
-    of_maps = [(x.layer, _of_head(x.head, 1, change)) for x, change in changes if x.kind == "maps"]
+    of_maps = [(x.layer, _for_head(x.head, 1, change)) for x, change in changes if x.kind == "maps"]
     block = 0
 
     def change_maps(_: int, maps: Tensor, visible: Tensor) -> Tensor:
@@ -149,32 +149,32 @@ def changed(
                 add(call, begin, reads=True)
         for (kind, layer, head), change in reversed(changes):
             if kind == "layer":
-                returns = sites.layers[layer]
-                add(returns or sites.blocks[0], change, reads=returns is None, first=first)
+                layer_call = sites.layers[layer]
+                add(layer_call or sites.blocks[0], change, reads=layer_call is None, first=first)
             elif kind == "block":
                 add(sites.blocks[layer - 1], change, first=first)
             elif calls := sites.calls.get(kind):
-                one = _of_head(head, 2 if kind == "heads" else 1, change)
-                whole = _of_module(kind, sites.n_heads, one)
-                add(calls[layer - 1], whole, reads=kind == "heads", first=first)
+                head_change = _for_head(head, 2 if kind == "heads" else 1, change)
+                module_change = _for_module(kind, sites.n_heads, head_change)
+                add(calls[layer - 1], module_change, reads=kind == "heads", first=first)
         yield
 
 
-def _of_head(head: int | None, axis: int, change: Change) -> Change:
+def _for_head(head: int | None, axis: int, change: Change) -> Change:
     """Restrict a change to one head."""
     if head is None:
         return change
 
     def change_one(states: Tensor, other: Tensor) -> Tensor:
         states = states.clone()
-        one = states.select(axis, head - 1)
-        one.copy_(change(one, other))
+        head_states = states.select(axis, head - 1)
+        head_states.copy_(change(head_states, other))
         return states
 
     return change_one
 
 
-def _of_module(kind: Kind, n_heads: int, change: Change) -> Change:
+def _for_module(kind: Kind, n_heads: int, change: Change) -> Change:
     """Apply a change of heads or maps to what a linear map reads, or a dropout returns."""
 
     def change_states(states: Tensor, other: Tensor) -> Tensor:
@@ -219,17 +219,17 @@ def _find_sites(model: Any) -> Sites:
     Raises:
         UserError: the blocks are not found.
     """
-    with traced(model) as events:
+    with trace(model) as events:
         states = short_states(model)
     sites = _trunk(model, events, states)
     # Drop layers whose change does not show in the model's `hidden_states`.
     layers = [k for k, call in enumerate(sites.layers) if call or not k]
-    with changed(model, sites, [(Site("layer", k), _zero) for k in layers]):
-        shown = [not state.any() for state in short_states(model)]
-    kept = [call if ok else None for call, ok in zip(sites.layers, shown, strict=True)]
-    if not shown[0]:  # try the output of the embeddings
-        kept[0] = next((x.call for x in events if _is_same_state(x.output, states[0])), None)
-    sites = replace(sites, layers=tuple(kept))
+    with changed_sites(model, sites, [(Site("layer", k), _zero) for k in layers]):
+        changeable = [not state.any() for state in short_states(model)]
+    calls = [call if ok else None for call, ok in zip(sites.layers, changeable, strict=True)]
+    if not changeable[0]:  # try the output of the embeddings
+        calls[0] = next((x.call for x in events if _is_same_state(x.output, states[0])), None)
+    sites = replace(sites, layers=tuple(calls))
     try:
         way = way_to_read(model, lambda: short_states(model)[-1], len(sites.blocks))
     except UserError:
@@ -254,11 +254,11 @@ def _trunk(model: Any, events: Sequence[Event], states: Sequence[Tensor]) -> Sit
         if not len(calls) == len(blocks) == n:
             continue
         if all(
-            x.flat and _is_same_state(x.given[0], y) for x, y in zip(blocks, states, strict=False)
+            x.flat and _is_same_state(x.inputs[0], y) for x, y in zip(blocks, states, strict=False)
         ):
-            ends = [*(event.place for event in blocks[1:]), len(events)]
+            ends = [*(event.index for event in blocks[1:]), len(events)]
             layers = [
-                _giving(block, events[block.end : end], state)
+                _call_returning(block, events[block.end : end], state)
                 for block, end, state in zip(blocks, ends, states[1:], strict=True)
             ]
             if None not in layers[:-1]:
@@ -274,45 +274,45 @@ def find_layers(model: Any, name: str) -> None:
         UserError: they are others. Where no module is a block (XLM) or a block reads another shape
             (XLNet), there is another number of them, or layer 0 depends on other tokens.
     """
-    with torch.no_grad(), traced(model) as events:
+    with torch.no_grad(), trace(model) as events:
         states = short_states(model)
-    n, right = len(states) - 1, True
+    n, usable = len(states) - 1, True
     with suppress(UserError):
         if n > 1:  # else the norm after the only block looks like one
             _trunk(model, events, states)
             return
-    events = [x for x in events if x.given and x.output is not None]
+    events = [x for x in events if x.inputs and x.output is not None]
     kinds = dict.fromkeys(type(event.call.module) for event in events)
     lists = [set(x) for x in model.modules() if isinstance(x, torch.nn.ModuleList)]
     rows = [[x for x in events if x.call.module in modules] for modules in lists]
     rows += [[x for x in events if type(x.call.module) is kind] for kind in kinds]
     for row in filter(None, rows):
-        inputs, outputs = [x.given[0] for x in row], [x.output for x in row]
+        inputs, outputs = [x.inputs[0] for x in row], [x.output for x in row]
         if len(row) == n and all(map(_is_same_state, (inputs[0], *outputs), states[:-1])):
             return
-        if inputs[0].shape == states[0].shape and all(map(_parallel, outputs, inputs[1:])):
+        if inputs[0].shape == states[0].shape and all(map(_is_parallel, outputs, inputs[1:])):
             flat = n and len(row) in (n, n + 1) and all(x.flat for x in row)
-            if flat and all(map(_parallel, outputs, states[:-1])):
+            if flat and all(map(_is_parallel, outputs, states[:-1])):
                 BLOCKS[model] = [x.call for x in row]
                 with torch.no_grad():  # blocks may change their input in place
-                    read = short_states(model)[:-1]  # the last is normed
-                if all(map(_parallel, (inputs[0], *outputs), read)):
+                    block_states = short_states(model)[:-1]  # the last is normed
+                if all(map(_is_parallel, (inputs[0], *outputs), block_states)):
                     return
                 del BLOCKS[model]
-            right = right and len(row) < 2 <= n
+            usable = usable and len(row) < 2 <= n
     text = short_text(model)
     text["input_ids"][:, 0] += 1 - 2 * (text["input_ids"][:, 0] > 1)
     with torch.no_grad():
-        other = run_base_model(model, **text, output_hidden_states=True).hidden_states[0]
-    right = right and torch.allclose(other[:, 1:], states[0][:, 1:], rtol=1e-3, atol=1e-4)
-    if not right or n != getattr(model.config.get_text_config(), "num_hidden_layers", n):
+        layer_0 = run_base_model(model, **text, output_hidden_states=True).hidden_states[0]
+    usable = usable and torch.allclose(layer_0[:, 1:], states[0][:, 1:], rtol=1e-3, atol=1e-4)
+    if not usable or n != getattr(model.config.get_text_config(), "num_hidden_layers", n):
         raise UserError(
             f"--model {name}: this architecture is not supported: the hidden states that "
             f"{type(model).__name__} gives are not the input and the outputs of its blocks."
         )
 
 
-def _parallel(output: Tensor | None, state: Tensor) -> bool:
+def _is_parallel(output: Tensor | None, state: Tensor) -> bool:
     """Whether two states are equal but for a factor; RWKV halves them after some blocks."""
     if output is None or output.shape != state.shape:
         return False
@@ -320,9 +320,9 @@ def _parallel(output: Tensor | None, state: Tensor) -> bool:
     return bool(torch.cosine_similarity(*pair, dim=0) > 1 - 1e-6)
 
 
-def _giving(block: Event, then: Sequence[Event], state: Tensor) -> Call | None:
+def _call_returning(block: Event, later_events: Sequence[Event], state: Tensor) -> Call | None:
     """The call that returns a layer: the block, or one that reads the block's output."""
-    readers = (x for x in then if any(_is_same_state(block.output, given) for given in x.given))
+    readers = (x for x in later_events if any(_is_same_state(block.output, y) for y in x.inputs))
     return next((x.call for x in (block, *readers) if _is_same_state(x.output, state)), None)
 
 
@@ -339,15 +339,15 @@ def _run_pass(
     """
     outputs: list[Tensor] = []
 
-    def keep(states: Tensor, _: Tensor) -> Tensor:
+    def record_output(states: Tensor, _: Tensor) -> Tensor:
         outputs.append(states)
         return inputs[len(outputs) - 1] if inputs else states
 
-    every = range(1, len(sites.blocks) + 1)
-    where = [(Site(kind, k, head), how) for kind, head, how in changes for k in every]
-    with changed(model, sites, where), hooks(model) as add, traced(model) as events:
+    layers = range(1, len(sites.blocks) + 1)
+    site_changes = [(Site(kind, k, head), how) for kind, head, how in changes for k in layers]
+    with changed_sites(model, sites, site_changes), hooks(model) as add, trace(model) as events:
         for block in sites.blocks:
-            add(block, keep)
+            add(block, record_output)
         short_states(model)
     return outputs, events
 
@@ -363,61 +363,61 @@ def _with_heads(model: Any, sites: Sites, events: Sequence[Event]) -> Sites:
         heads.append(maps.shape[1])
         return maps
 
-    given = replace(sites, n_heads=1, calls={"maps": tuple(drops)} if drops else {})
-    plain, before = _run_pass(model, given, ("maps", None, count))
+    plain_sites = replace(sites, n_heads=1, calls={"maps": tuple(drops)} if drops else {})
+    plain, before = _run_pass(model, plain_sites, ("maps", None, count))
     if len(heads) != len(plain) or len(set(heads)) > 1:
         return sites
-    found = replace(given, n_heads=heads[0])
-    without, after = _run_pass(model, found, ("maps", 1, _zero), inputs=plain)
+    map_sites = replace(plain_sites, n_heads=heads[0])
+    without, after = _run_pass(model, map_sites, ("maps", 1, _zero), inputs=plain)
     if any(map(torch.equal, plain, without)):
         return sites
     readers = [_reader_of_heads(before, after, block, heads[0]) for block in sites.blocks]
     calls = tuple(x for x in readers if x)
     if len(calls) < len(plain):
-        return found
-    more = replace(found, calls={**found.calls, "heads": calls, "attention": calls})
-    same, _ = _run_pass(model, more, ("maps", None, count), ("heads", 1, _zero), inputs=plain)
-    return more if all(map(torch.allclose, same, without)) else found
+        return map_sites
+    head_sites = replace(map_sites, calls={**map_sites.calls, "heads": calls, "attention": calls})
+    same, _ = _run_pass(model, head_sites, ("maps", None, count), ("heads", 1, _zero), inputs=plain)
+    return head_sites if all(map(torch.allclose, same, without)) else map_sites
 
 
 def _with_mlps(model: Any, sites: Sites) -> Sites:
     """Add the last linear map after attention in each block, if it changes the block."""
     plain, events = _run_pass(model, sites)
-    place = {event.call: event.place for event in events}
+    index_of = {event.call: event.index for event in events}
     width = plain[0].shape[-1]
-    starts = [place[call] for call in sites.calls.get("heads", sites.calls.get("maps", ()))]
+    starts = [index_of[call] for call in sites.calls.get("heads", sites.calls.get("maps", ()))]
     calls: list[Call] = []
     for start, block in zip(starts, sites.blocks, strict=False):
-        later = [x for x in _inside(events, block) if x.place > start and _linear(x.call.module)]
+        later = [x for x in _inside(events, block) if x.index > start and _is_linear(x.call.module)]
         wide = [x.call for x in later if x.output is not None and x.output.shape[-1] == width]
         calls += wide[-1:]
     if len(calls) < len(plain):
         return sites
-    more = replace(sites, calls={**sites.calls, "mlp": tuple(calls)})
-    without, _ = _run_pass(model, more, ("mlp", None, _zero), inputs=plain)
-    return sites if any(map(torch.equal, plain, without)) else more
+    mlp_sites = replace(sites, calls={**sites.calls, "mlp": tuple(calls)})
+    without, _ = _run_pass(model, mlp_sites, ("mlp", None, _zero), inputs=plain)
+    return sites if any(map(torch.equal, plain, without)) else mlp_sites
 
 
-def _is_same_state(found: Tensor | None, state: Tensor) -> bool:
-    if found is None or found.shape != state.shape:
+def _is_same_state(tensor: Tensor | None, state: Tensor) -> bool:
+    if tensor is None or tensor.shape != state.shape:
         return False
-    return torch.equal(found.to(state.device), state)
+    return torch.equal(tensor.to(state.device), state)
 
 
 def _inside(events: Sequence[Event], block: Call) -> Sequence[Event]:
-    whole = next(event for event in events if event.call == block)
-    return events[whole.place + 1 : whole.end]
+    block_event = next(event for event in events if event.call == block)
+    return events[block_event.index + 1 : block_event.end]
 
 
-def _linear(module: Any) -> bool:
+def _is_linear(module: Any) -> bool:
     return isinstance(module, torch.nn.Linear) or type(module).__name__ == "Conv1D"
 
 
 def _takes_maps(event: Event) -> bool:
     """Whether an event is a dropout of square maps whose rows sum to 1."""
-    if "dropout" not in type(event.call.module).__name__.lower() or not event.given:
+    if "dropout" not in type(event.call.module).__name__.lower() or not event.inputs:
         return False
-    maps = event.given[0]
+    maps = event.inputs[0]
     square = maps.ndim == 4 and maps.shape[2] == maps.shape[3]
     return square and bool(((maps.float().sum(-1) - 1).abs() < 1e-2).all())
 
@@ -426,11 +426,11 @@ def _reader_of_heads(
     before: Sequence[Event], after: Sequence[Event], block: Call, n_heads: int
 ) -> Call | None:
     """The first linear map whose input differs, if only the first head's slice does."""
-    for event, then in zip(_inside(before, block), _inside(after, block), strict=True):
-        if _linear(event.call.module) and not torch.equal(event.given[0], then.given[0]):
-            size, odd = divmod(event.given[0].shape[-1], n_heads)
-            others = torch.equal(event.given[0][..., size:], then.given[0][..., size:])
-            return event.call if others and not odd else None
+    for event, other in zip(_inside(before, block), _inside(after, block), strict=True):
+        if _is_linear(event.call.module) and not torch.equal(event.inputs[0], other.inputs[0]):
+            size, odd = divmod(event.inputs[0].shape[-1], n_heads)
+            rest_equal = torch.equal(event.inputs[0][..., size:], other.inputs[0][..., size:])
+            return event.call if rest_equal and not odd else None
     return None
 
 

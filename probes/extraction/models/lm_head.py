@@ -117,13 +117,13 @@ class Lens:
         Raises:
             UserError: the head reads more than the last layer.
         """
-        given = short_text(base)
+        arguments = short_text(base)
         with torch.inference_mode():
-            output = base(**given)
-            logits = model(**given).logits[0].float()
+            output = base(**arguments)
+            logits = model(**arguments).logits[0].float()
         lens = cls(model, base, type(output), logits.shape[-1])
-        found = lens.logits(output.last_hidden_state[0]).float()
-        if (found - logits).abs().max() > 0.01 * (logits.max() - logits.min()):
+        lens_logits = lens.logits(output.last_hidden_state[0]).float()
+        if (lens_logits - logits).abs().max() > 0.01 * (logits.max() - logits.min()):
             raise UserError(
                 f"{type(model).__name__} does not apply its language-model head to the last layer "
                 "alone, so that neither tokens nor layers can be scored with it."
@@ -163,7 +163,7 @@ class Lens:
         """
         output = self.output(last_hidden_state=states[None])
         ids = torch.zeros(1, len(states), dtype=torch.long, device=states.device)
-        own = vars(self.base).get("forward")
+        instance_forward = vars(self.base).get("forward")
         # The model then applies all of its head, and none of its blocks.
         self.base.forward = lambda *args, **kwargs: output
         try:
@@ -171,6 +171,6 @@ class Lens:
                 logits: torch.Tensor = self.model(input_ids=ids, return_dict=True).logits[0]
         finally:
             del self.base.forward
-            if own is not None:
-                self.base.forward = own
+            if instance_forward is not None:
+                self.base.forward = instance_forward
         return logits

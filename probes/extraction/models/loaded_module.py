@@ -114,16 +114,16 @@ def input_embeddings(model: Any, name: str) -> Any:
         UserError: there is none, as in models of images, sound or characters.
     """
     try:
-        found = model.get_input_embeddings()
+        embeddings = model.get_input_embeddings()
     except (NotImplementedError, AttributeError):
-        found = None
-    reads = getattr(model, "main_input_name", "input_ids")
-    if reads != "input_ids" or getattr(getattr(found, "weight", None), "ndim", None) != 2:
+        embeddings = None
+    main_input = getattr(model, "main_input_name", "input_ids")
+    if main_input != "input_ids" or getattr(getattr(embeddings, "weight", None), "ndim", None) != 2:
         raise UserError(
             f"--model {name}: {type(model).__name__} has no table of input embeddings, a vector "
             "for each subword; only models that read text as subwords are supported."
         )
-    return found
+    return embeddings
 
 
 def runs_remote_code(model: Any, tokenizer: Any) -> bool:
@@ -214,8 +214,8 @@ def takes_token_types(model: Any, highest: int) -> bool:
     """
     config = model.config.get_text_config()
     n_types = getattr(config, "type_vocab_size", None) or 0
-    known = n_types > highest or config.model_type == "xlnet"
-    return known and "token_type_ids" in inspect.signature(model.forward).parameters
+    has_types = n_types > highest or config.model_type == "xlnet"
+    return has_types and "token_type_ids" in inspect.signature(model.forward).parameters
 
 
 def digest_of_loaded(model: Any, tokenizer: Any) -> str:
@@ -257,13 +257,13 @@ def run_base_model(base: Any, **arguments: Any) -> Any:
         return base(**arguments)
     states: list[torch.Tensor] = []
 
-    def keep(output: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
-        states.extend((output,) if states else (given, output))
+    def record_states(output: torch.Tensor, block_input: torch.Tensor) -> torch.Tensor:
+        states.extend((output,) if states else (block_input, output))
         return output
 
     with hooks(base) as add:
         for block in BLOCKS[base]:
-            add(block, keep, first=False)
+            add(block, record_states, first=False)
         output = base(**arguments)
     if len(states) != len(BLOCKS[base]) + 1:
         raise UserError(

@@ -30,7 +30,7 @@ from probes.extraction.models.unsupported import (
     require_implemented,
     require_quantiser,
     require_scaled,
-    sized,
+    size_limit,
     unused_weights,
 )
 from probes.extraction.reading.encoder import Encoder
@@ -65,8 +65,8 @@ def load_encoder(
             source, device, dtype, trust_remote_code, lm_head, planned=planned
         )
     source.require_unchanged()
-    kind = PlannedEncoder if planned else Encoder
-    encoder = kind(
+    encoder_class = PlannedEncoder if planned else Encoder
+    encoder = encoder_class(
         model,
         tokenizer,
         name=source.name,
@@ -134,29 +134,29 @@ def load_model(
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)
         config = AutoConfig.from_pretrained(folder, **options)
-        kind = class_with_head(config) if lm_head else AutoModel
+        model_class = class_with_head(config) if lm_head else AutoModel
         require_quantiser(source)
         if source.seed is not None:  # a twin has weights in the type of the pass
             for part in (config, config.get_text_config()):
                 vars(part).pop("quantization_config", None)
-        given = {"dtype": precision, "trust_remote_code": trust_remote_code}
-        loading: Mapping[str, Any] = {}
-        with sized(source):
+        model_options = {"dtype": precision, "trust_remote_code": trust_remote_code}
+        loading_info: Mapping[str, Any] = {}
+        with size_limit(source):
             if planned:
                 with torch.device("meta"):
-                    model = AutoModel.from_config(config, **given)
+                    model = AutoModel.from_config(config, **model_options)
             elif source.seed is not None:
                 with torch.random.fork_rng(devices=[]):
                     torch.default_generator.manual_seed(source.seed)
-                    model = AutoModel.from_config(config, **given)
+                    model = AutoModel.from_config(config, **model_options)
                     if lm_head:
-                        model = with_base(kind.from_config(config, **given), model)
+                        model = with_base(model_class.from_config(config, **model_options), model)
                 if device == MAP:
                     model = _spread_over_devices(model)
             else:
                 if source.load:  # None would switch off the checkpoint's own configuration
                     options["quantization_config"] = _bitsandbytes(source.load, precision)
-                model, loading = kind.from_pretrained(
+                model, loading_info = model_class.from_pretrained(
                     folder,
                     dtype=precision,
                     use_safetensors=True,
@@ -195,12 +195,12 @@ def load_model(
     if getattr(model, "pooler", None) is not None:
         # BigBird's pooler is a plain Linear, whose output passes through an activation.
         model.pooler = None if isinstance(model.pooler, torch.nn.Linear) else _NoPooler()
-    _require_weight_shapes(source.name, sorted(loading.get("mismatched_keys", ())))
-    missing = loading.get("missing_keys", ())
+    _require_weight_shapes(source.name, sorted(loading_info.get("mismatched_keys", ())))
+    missing = loading_info.get("missing_keys", ())
     _require_weights(source.name, missing, weights, part)
     if lm_head:
         _require_head(source.name, missing, weights, model)
-    unexpected = loading.get("unexpected_keys", ())
+    unexpected = loading_info.get("unexpected_keys", ())
     unused = unused_weights(model, part, unexpected)
     heads = tuple(f"{name}." for name, _ in model.named_children()) if lm_head else ()
     of_heads = [key for key in unexpected if key.startswith(heads)]
@@ -239,10 +239,10 @@ def _bitsandbytes(load: str, precision: torch.dtype) -> Any:
 
 def _require_weight_shapes(name: str, mismatched: Sequence[tuple[str, Any, Any]]) -> None:
     if mismatched:
-        weight, stored, wanted = mismatched[0]
+        weight, stored, expected = mismatched[0]
         raise UserError(
             f"--model {name}: {len(mismatched)} weights in its files have another shape than "
-            f"config.json says (first: {weight}, {list(stored)} instead of {list(wanted)}). "
+            f"config.json says (first: {weight}, {list(stored)} instead of {list(expected)}). "
             "Correct config.json."
         )
 
@@ -286,8 +286,8 @@ class _NoPooler(torch.nn.Module):
 def _spread_over_devices(model: Any) -> Any:
     """Distribute the layers of a model that was built in memory over all devices."""
     accelerate = importlib.import_module("accelerate")
-    whole = list(model._no_split_modules or ())
-    devices = accelerate.infer_auto_device_map(model, no_split_module_classes=whole)
+    unsplit_classes = list(model._no_split_modules or ())
+    devices = accelerate.infer_auto_device_map(model, no_split_module_classes=unsplit_classes)
     return accelerate.dispatch_model(model, devices)
 
 
@@ -300,7 +300,7 @@ class PlannedEncoder(Encoder):
         device: the device that the model would run on; the CPU for "map".
     """
 
-    def _place(self, model: Any, device: str) -> torch.device:
+    def _move_to_device(self, model: Any, device: str) -> torch.device:
         return torch.device("cpu") if device == MAP else torch.device(pick_device(device))
 
     def require(self, site: Sublayer) -> None:

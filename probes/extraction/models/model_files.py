@@ -14,7 +14,7 @@ from typing import Any
 
 from probes.common.errors import UserError, printable
 from probes.common.files import folder_name, sha256
-from probes.common.hub import cached, snapshot
+from probes.common.hub import cached_repositories, snapshot
 from probes.common.registry import nearest
 from probes.extraction.models.model_folders import (
     ADAPTER,
@@ -22,7 +22,7 @@ from probes.extraction.models.model_folders import (
     SETTINGS,
     WAYS_OUT,
     WEIGHTS,
-    installed,
+    is_installed,
     may_lack_weights,
     quantization_config,
     quantization_of,
@@ -114,13 +114,13 @@ class ModelSource:
         Args:
             code: the model's code of the language (``de_DE``), or the beginning (``de``).
         """
-        found = [x for x in self.languages if x == code or x.startswith(f"{code}_")]
-        if len(set(found)) != 1:
+        codes = [x for x in self.languages if x == code or x.startswith(f"{code}_")]
+        if len(set(codes)) != 1:
             return None
         digest = self.digest
-        if found[0] != self.languages[0]:
-            digest = hashlib.sha256(f"{digest} {found[0]}".encode()).hexdigest()
-        return replace(self, language=found[0], digest=digest)
+        if codes[0] != self.languages[0]:
+            digest = hashlib.sha256(f"{digest} {codes[0]}".encode()).hexdigest()
+        return replace(self, language=codes[0], digest=digest)
 
     def require_unchanged(self) -> None:
         """Check that the files have not changed since the digest was computed.
@@ -177,7 +177,7 @@ def find_model(
     """
     twin = RANDOM_NAME.fullmatch(name)
     seed = int(twin["seed"] or 0) if twin else None
-    random = seed is not None
+    is_twin = seed is not None
     plain = twin["model"] if twin else name
     if not plain:
         raise UserError(f"--model {name!r}: the name is empty. {WAYS_OUT}")
@@ -186,44 +186,44 @@ def find_model(
     local, hub_id, gguf = False, "", ""
     hub_files: Sequence[str] = ()
     if plain in PACKAGED and not looks_like_path:
-        folder, found = _packaged(plain)
+        folder, source_revision = _packaged_folder(plain)
     elif path.is_dir():
-        folder, found, plain, local = path, "", printable(path.resolve().name), True
+        folder, source_revision, plain, local = path, "", printable(path.resolve().name), True
     elif path.is_file() and path.suffix.lower() == GGUF:
-        folder, found, plain, local = path.parent, "", printable(path.name), True
+        folder, source_revision, plain, local = path.parent, "", printable(path.name), True
         gguf = path.name
     elif looks_like_path or path.suffix.lower() == GGUF:
         kind = "file" if path.suffix.lower() == GGUF else "folder"
         raise UserError(f"--model {name}: there is no such {kind}.")
     else:
-        hub_id, own = id_and_revision(plain)
-        if own and revision is not None:
+        hub_id, name_revision = id_and_revision(plain)
+        if name_revision and revision is not None:
             raise UserError(
                 f"--revision {revision}: --model {name} already names a revision; give only one."
             )
-        asked = f" --revision {revision}" if revision else ""
+        revision_flag = f" --revision {revision}" if revision else ""
         folder, hub_files = snapshot(
             hub_id,
-            flag=f"--model {plain}{asked}",
+            flag=f"--model {plain}{revision_flag}",
             kind="model",
-            revision=own or revision,
+            revision=name_revision or revision,
             offline=offline,
-            patterns=(*SETTINGS, ADAPTER, *(() if random or planned else WEIGHTS)),
-            remedy=_meant(hub_id) + WAYS_OUT,
+            patterns=(*SETTINGS, ADAPTER, *(() if is_twin or planned else WEIGHTS)),
+            remedy=_suggestion(hub_id) + WAYS_OUT,
         )
-        revision, mark, found = None, own or revision, folder.name
-        plain = f"{hub_id}@{mark}" if mark and not random else hub_id
+        revision, mark, source_revision = None, name_revision or revision, folder.name
+        plain = f"{hub_id}@{mark}" if mark and not is_twin else hub_id
     if revision is not None:
         raise UserError(f"--revision {revision}: {plain} does not come from the hub.")
-    weightless = random
+    weightless = is_twin
     weights: tuple[str, ...] = ()
     if gguf:
-        if not installed("gguf"):
+        if not is_installed("gguf"):
             raise UserError(f"--model {name}: needs the package gguf; pip install gguf")
         files: tuple[Path, ...] = (path,)
     else:
         require_whole_model(name, folder, hub_files)
-        weightless = random or (planned and may_lack_weights(folder, hub_files))
+        weightless = is_twin or (planned and may_lack_weights(folder, hub_files))
         weights = () if weightless else weight_files(name, folder, hub_files)
         files = _files_of_model(folder, weights)
     stamps = _stamps(files)
@@ -232,7 +232,7 @@ def find_model(
         _require_registered(plain, folder, checksums)
     config = {} if gguf else read_json(folder / "config.json")
     family = config.get("model_type")
-    quantization = "" if random else quantization_of(name, config, load)
+    quantization = "" if is_twin else quantization_of(name, config, load)
     settings = {file: checksum for file, checksum in checksums.items() if file not in weights}
     digest = _digest_of_model(checksums, seed, family)
     label = ("" if seed is None else random_prefix(seed)) + plain
@@ -242,7 +242,7 @@ def find_model(
     return ModelSource(
         name=label,
         folder=folder,
-        revision=digest[:12] if local else found,
+        revision=digest[:12] if local else source_revision,
         slug=f"{folder_name(label)}-{digest[:8]}" if local else folder_name(label),
         seed=seed,
         digest=digest,
@@ -250,11 +250,11 @@ def find_model(
         files=files,
         stamps=stamps,
         hub_id=hub_id,
-        weightless=weightless and not random,
+        weightless=weightless and not is_twin,
         languages=_languages(folder, config),
         gguf=gguf,
         quantization=quantization,
-        load=load if load and not random else "",
+        load=load if load and not is_twin else "",
         maybe_causal=str(family) not in _BIDIRECTIONAL.split() or config.get("is_decoder") is True,
     )
 
@@ -278,22 +278,22 @@ _LANGUAGE = re.compile(r"(?:__)?([a-z]{2,3}(?:_[A-Z][A-Za-z]+)?)(?:__)?")
 
 def _languages(folder: Path, config: Mapping[str, Any]) -> tuple[str, ...]:
     """Languages that a model can be switched to, with the default first; see `ModelSource`."""
-    default, known = config.get("default_language"), config.get("languages")
+    default, codes = config.get("default_language"), config.get("languages")
     if (
         not default and config.get("model_type") != "xmod"
     ):  # but perhaps a tokenizer that puts a language token before texts
         default = read_json(folder / "tokenizer_config.json").get("src_lang")
         tokens = read_json(folder / "tokenizer.json").get("added_tokens") if default else ()
         names = (str(token.get("content")) for token in tokens or () if isinstance(token, dict))
-        known = [match[1] for name in names if (match := _LANGUAGE.fullmatch(name))]
-    if not isinstance(default, str | None) or not isinstance(known, list):
+        codes = [match[1] for name in names if (match := _LANGUAGE.fullmatch(name))]
+    if not isinstance(default, str | None) or not isinstance(codes, list):
         return ()  # an X-MOD may have no default
-    return tuple(dict.fromkeys(map(str, (default, *known) if default else known)))
+    return tuple(dict.fromkeys(map(str, (default, *codes) if default else codes)))
 
 
-def _meant(name: str) -> str:
+def _suggestion(name: str) -> str:
     """Suggest the local model with the most similar name; empty if none is similar."""
-    near = nearest(name, [*PACKAGED, *cached("model")])
+    near = nearest(name, [*PACKAGED, *cached_repositories("model")])
     return f"Did you mean {near!r}? " if near is not None and near != name else ""
 
 
@@ -306,7 +306,7 @@ def _as_path(name: str, plain: str) -> Path:
     return path
 
 
-def _packaged(name: str) -> tuple[Path, str]:
+def _packaged_folder(name: str) -> tuple[Path, str]:
     package = PACKAGED[name]
     spec = importlib.util.find_spec(package.module)
     if spec is None or spec.origin is None:
@@ -317,10 +317,10 @@ def _packaged(name: str) -> tuple[Path, str]:
 
 
 def _require_registered(name: str, folder: Path, checksums: Mapping[str, str]) -> None:
-    package, found = PACKAGED[name], checksums.get("model.safetensors")
-    if found != package.weights_sha256:
+    package, checksum = PACKAGED[name], checksums.get("model.safetensors")
+    if checksum != package.weights_sha256:
         raise UserError(
-            f"--model {name}: {folder}/model.safetensors has sha256 {found}, expected "
+            f"--model {name}: {folder}/model.safetensors has sha256 {checksum}, expected "
             f"{package.weights_sha256}; reinstall {package.distribution}."
         )
 
@@ -328,11 +328,11 @@ def _require_registered(name: str, folder: Path, checksums: Mapping[str, str]) -
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
 
-def stored_layers(config: Mapping[str, Any]) -> int | None:
+def n_configured_layers(config: Mapping[str, Any]) -> int | None:
     """Number of blocks of a model with this config.json; None if it has no such key."""
     parts = (part for part in (config, config.get("text_config")) if isinstance(part, dict))
-    found = [part[name] for part in parts for name in _LAYERS if name in part]
-    return found[0] if found and type(found[0]) is int and found[0] > 0 else None
+    counts = [part[name] for part in parts for name in _LAYERS if name in part]
+    return counts[0] if counts and type(counts[0]) is int and counts[0] > 0 else None
 
 
 def _files_of_model(folder: Path, weights: Sequence[str]) -> tuple[Path, ...]:
@@ -343,8 +343,8 @@ def _files_of_model(folder: Path, weights: Sequence[str]) -> tuple[Path, ...]:
 
 def _stamps(files: Sequence[Path]) -> tuple[tuple[str, int, int], ...]:
     """Name, size and modification time of each file; -1 for a file that is gone."""
-    found = [(path, path.stat() if path.is_file() else None) for path in files]
-    return tuple((p.name, s.st_size, s.st_mtime_ns) if s else (p.name, -1, -1) for p, s in found)
+    stats = [(path, path.stat() if path.is_file() else None) for path in files]
+    return tuple((p.name, s.st_size, s.st_mtime_ns) if s else (p.name, -1, -1) for p, s in stats)
 
 
 READ_ANEW = {

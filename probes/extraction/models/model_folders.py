@@ -67,7 +67,7 @@ def require_whole_model(name: str, folder: Path, hub_files: Sequence[str] = ()) 
                 f"--model {name}: {folder} holds no config.json, but a folder with a model; "
                 f"give --model {inner[0].parent}"
             )
-        raise _lacking("config.json", name, folder, hub_files)
+        raise _missing_file_error("config.json", name, folder, hub_files)
     if not _vocabulary(folder):
         raise UserError(
             f"--model {name}: {folder} holds no tokenizer (tokenizer.json or a vocabulary). "
@@ -75,7 +75,7 @@ def require_whole_model(name: str, folder: Path, hub_files: Sequence[str] = ()) 
             "no subwords and are not supported."
         )
     if not (folder / "tokenizer.json").is_file():
-        missing = [each for each in _libraries(folder) if not installed(each)]
+        missing = [library for library in _libraries(folder) if not is_installed(library)]
         if missing:
             raise UserError(
                 f"--model {name}: {folder} holds no tokenizer.json, and its vocabulary cannot be "
@@ -97,7 +97,7 @@ def _libraries(folder: Path) -> tuple[str, ...]:
     return ()
 
 
-def installed(distribution: str) -> bool:
+def is_installed(distribution: str) -> bool:
     """Whether a package is installed, by the name that pip knows."""
     try:
         return bool(version(distribution))
@@ -108,10 +108,10 @@ def installed(distribution: str) -> bool:
 def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in a file; empty if invalid, since transformers will say what is wrong."""
     try:
-        found = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def weight_files(name: str, folder: Path, hub_files: Sequence[str] = ()) -> tuple[str, ...]:
@@ -120,18 +120,18 @@ def weight_files(name: str, folder: Path, hub_files: Sequence[str] = ()) -> tupl
     Raises:
         UserError: there are none, or one of them is not a safetensors file in this folder.
     """
-    own = read_json(folder / "config.json").get("transformers_weights")
-    if own not in (None, _WHOLE):
+    file = read_json(folder / "config.json").get("transformers_weights")
+    if file not in (None, _WHOLE):
         raise UserError(
-            f"--model {name}: config.json names {own!r} as its weights; rename them to {_WHOLE}."
+            f"--model {name}: config.json names {file!r} as its weights; rename them to {_WHOLE}."
         )
     if (folder / _WHOLE).is_file():
         return (_WHOLE,)
     if not (folder / _INDEX).is_file():
-        raise _lacking(_WHOLE, name, folder, hub_files)
+        raise _missing_file_error(_WHOLE, name, folder, hub_files)
     try:
-        named = set(json.loads((folder / _INDEX).read_bytes())["weight_map"].values())
-        parts = sorted(map(str, named))
+        file_names = set(json.loads((folder / _INDEX).read_bytes())["weight_map"].values())
+        parts = sorted(map(str, file_names))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(
             f"--model {name}: {folder / _INDEX} is not a valid index ({error}); save the model "
@@ -155,21 +155,21 @@ def may_lack_weights(folder: Path, hub_files: Sequence[str]) -> bool:
     return not _names_of_files(folder, hub_files, "*.safetensors*", *_GGUF_FILES, *_UNREAD)
 
 
-def _lacking(file: str, name: str, folder: Path, hub_files: Sequence[str]) -> UserError:
+def _missing_file_error(file: str, name: str, folder: Path, hub_files: Sequence[str]) -> UserError:
     """Error for a folder without `file`; the message depends on what the folder holds instead."""
     if _names_of_files(folder, hub_files, _PICKLED):
         return UserError(
             f"--model {name}: only pickled weights (pytorch_model.bin), which can run code and are "
             "not loaded. Convert them to safetensors with save_pretrained()."
         )
-    if found := _names_of_files(folder, hub_files, *_GGUF_FILES):
-        path = f"the path of {found[0]} once it is downloaded" if hub_files else folder / found[0]
+    if gguf := _names_of_files(folder, hub_files, *_GGUF_FILES):
+        path = f"the path of {gguf[0]} once it is downloaded" if hub_files else folder / gguf[0]
         return UserError(
             f"--model {name}: {folder} holds no {file}, but a GGUF file; give --model {path}"
         )
-    if others := _names_of_files(folder, hub_files, *_UNREAD):
+    if unread := _names_of_files(folder, hub_files, *_UNREAD):
         return UserError(
-            f"--model {name}: {folder} holds weights only in another format ({others[0]}). Convert "
+            f"--model {name}: {folder} holds weights only in another format ({unread[0]}). Convert "
             f"them to {_WHOLE} with transformers, or use the model as it was published."
         )
     return UserError(f"--model {name}: {folder} holds no {file}. {WAYS_OUT}")
@@ -178,7 +178,7 @@ def _lacking(file: str, name: str, folder: Path, hub_files: Sequence[str]) -> Us
 def _names_of_files(folder: Path, hub_files: Sequence[str], *patterns: str) -> list[str]:
     """Names of files, on the hub or else in the folder, that match a pattern."""
     if not hub_files:
-        return sorted(str(x.relative_to(folder)) for each in patterns for x in folder.glob(each))
+        return sorted(str(x.relative_to(folder)) for y in patterns for x in folder.glob(y))
     return [x for x in hub_files if any(PurePosixPath("/" + x).match("/" + y) for y in patterns)]
 
 
@@ -196,8 +196,8 @@ _PACKAGES = {
 def quantization_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """The quantisation in config.json, of the whole model or of its text part; empty if none."""
     parts = (part for part in (config, config.get("text_config")) if isinstance(part, dict))
-    found = (part.get("quantization_config") for part in parts)
-    return next((stored for stored in found if stored and isinstance(stored, dict)), {})
+    settings = (part.get("quantization_config") for part in parts)
+    return next((stored for stored in settings if stored and isinstance(stored, dict)), {})
 
 
 def quantization_of(name: str, config: Mapping[str, Any], load: str | None) -> str:
@@ -208,19 +208,19 @@ def quantization_of(name: str, config: Mapping[str, Any], load: str | None) -> s
     """
     stored = quantization_config(config)
     if not stored:
-        if load and not installed("bitsandbytes"):
+        if load and not is_installed("bitsandbytes"):
             raise UserError(f"--load {load}: needs bitsandbytes; pip install bitsandbytes")
         return load or ""
     method = str(stored.get("quant_method") or "bitsandbytes")
     bits = stored.get("bits") or (8 if stored.get("load_in_8bit") else None)
     bits = bits or (4 if stored.get("load_in_4bit") else None)
-    found = f"{method} {bits}bit" if bits else method
+    description = f"{method} {bits}bit" if bits else method
     if load:
-        raise UserError(f"--load {load}: --model {name} is already quantised ({found}).")
+        raise UserError(f"--load {load}: --model {name} is already quantised ({description}).")
     package = _PACKAGES.get(method)
-    if package and not installed(package):
+    if package and not is_installed(package):
         raise UserError(
             f"--model {name}: its weights are quantised by {method}, which needs {package}; "
             f"pip install {package}"
         )
-    return found
+    return description

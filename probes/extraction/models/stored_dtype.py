@@ -26,14 +26,14 @@ def stored_dtype(source: ModelSource) -> DType:
     if source.gguf:
         return "bfloat16"
     if source.stored_quantization:
-        return _configured(source)
+        return _configured_dtype(source)
     numbers: Counter[str] = Counter()
     try:
         for _, dtype, shape in stored_tensors(source):
             numbers[dtype] += math.prod(shape)
     except (UserError, OSError, SafetensorError):
         # A random twin needs no weights; of any other model, loading says what is wrong.
-        return _configured(source)
+        return _configured_dtype(source)
     most = (name for code, name in _NARROW.items() if 2 * numbers[code] > numbers.total())
     return next(most, "float32")
 
@@ -56,7 +56,7 @@ def stored_tensors(source: ModelSource) -> Iterator[tuple[str, str, list[int]]]:
                 yield key, tensor.get_dtype(), tensor.get_shape()
 
 
-def _configured(source: ModelSource) -> DType:
+def _configured_dtype(source: ModelSource) -> DType:
     """The type that config.json names."""
-    named = source.config.get("dtype", source.config.get("torch_dtype"))
-    return next((dtype for dtype in _NARROW.values() if dtype == named), "float32")
+    dtype_name = source.config.get("dtype", source.config.get("torch_dtype"))
+    return next((dtype for dtype in _NARROW.values() if dtype == dtype_name), "float32")

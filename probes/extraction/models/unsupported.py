@@ -27,7 +27,7 @@ _NOT_LOADED = 1000, 10**8
 
 
 @contextmanager
-def sized(source: ModelSource) -> Iterator[None]:
+def size_limit(source: ModelSource) -> Iterator[None]:
     """Stop the building of a model that is far larger than its files.
 
     Otherwise a wrong number of layers is found out only when all of them have been built.
@@ -36,17 +36,17 @@ def sized(source: ModelSource) -> Iterator[None]:
         UserError: it is.
     """
     shapes = [shape for _, _, shape in _readable_tensors(source)]
-    there = len(shapes), sum(map(math.prod, shapes))
-    most = float(_MOST_TENSORS), math.inf
+    totals = len(shapes), sum(map(math.prod, shapes))
+    limits = float(_MOST_TENSORS), math.inf
     if shapes and source.seed is None:
-        most = 4 * there[0] + _NOT_LOADED[0], 8 * there[1] + _NOT_LOADED[1]
+        limits = 4 * totals[0] + _NOT_LOADED[0], 8 * totals[1] + _NOT_LOADED[1]
     tensors = numbers = 0
 
     def count(_module: Any, _name: str, weight: torch.Tensor) -> None:
         nonlocal tensors, numbers
         tensors, numbers = tensors + 1, numbers + weight.numel()
-        if tensors > most[0] or numbers > most[1]:
-            files = f", where its files hold {there[0]:,} with {there[1]:,}" if shapes else ""
+        if tensors > limits[0] or numbers > limits[1]:
+            files = f", where its files hold {totals[0]:,} with {totals[1]:,}" if shapes else ""
             raise UserError(
                 f"--model {source.name}: config.json asks for a model of at least {tensors:,} "
                 f"tensors with {numbers:,} numbers{files}; correct its numbers of layers and its "
@@ -156,15 +156,15 @@ def require_implemented(source: ModelSource, model: Any) -> None:
         for file in sorted(files)
         if file.startswith(("transformers.models.", "transformers_modules."))
     )
-    given = source.config
+    config = source.config
     for field, mention in _POSITIONS.items():
-        value = given.get(field)
+        value = config.get(field)
         if not value or value == "absolute":
             continue
         if mention is None:
-            named = re.escape(str(value))
+            escaped = re.escape(str(value))
             # Granite's "nope" stands for no positions, and is whatever is not "rope".
-            mention = re.compile(field if value == "nope" else rf"[\"']{named}[\"']")
+            mention = re.compile(field if value == "nope" else rf"[\"']{escaped}[\"']")
         if not mention.search(code):
             raise UserError(
                 f"--model {source.name}: config.json sets {field} to {value!r}, which "
@@ -189,10 +189,10 @@ def unused_weights(model: Any, part: Any, unexpected: Iterable[str]) -> list[str
 
     Those of heads, poolers and decoders do not; learnt prompts do, since they precede every text.
     """
-    own = {
+    child_names = {
         name for name, child in part.named_children() if next(child.parameters(), None) is not None
     }
-    own |= {name for name, _ in part.named_parameters(recurse=False)}
+    child_names |= {name for name, _ in part.named_parameters(recurse=False)}
     path = next(name for name, module in model.named_modules() if module is part)
     prefix = f"{model.base_model_prefix}."
 
@@ -201,7 +201,7 @@ def unused_weights(model: Any, part: Any, unexpected: Iterable[str]) -> list[str
             return True
         inner = path and f"{path}."
         for name in (key, key.removeprefix(prefix), prefix + key):
-            if name.startswith(inner) and name.removeprefix(inner).split(".")[0] in own:
+            if name.startswith(inner) and name.removeprefix(inner).split(".")[0] in child_names:
                 return True
         return False
 

@@ -145,8 +145,8 @@ class WordTokenizer:
         self._space = self._word_prefix()
         self._processor = tokenizer.backend_tokenizer.post_processor
         self.prefix, self.suffix, self.types = self._around(self._processor)
-        named = (self._unk_id, self.mask_id, *self.prefix, *self.suffix)
-        self.highest_id = max(text_id, *(i for i in named if i is not None), 0)
+        special_ids = (self._unk_id, self.mask_id, *self.prefix, *self.suffix)
+        self.highest_id = max(text_id, *(i for i in special_ids if i is not None), 0)
 
     def __call__(self, texts: Sequence[Text]) -> list[Pieces]:
         """Split texts into subwords; each distinct word is tokenised once.
@@ -159,7 +159,7 @@ class WordTokenizer:
             MemoryError: too little memory is free.
         """
         if texts and texts[0].written:
-            return self._written(texts)
+            return self._split_written(texts)
         index: dict[str, int] = {}
         flat = [index.setdefault(word, len(index)) for text in texts for word in text.words]
         words = np.array(flat, dtype=np.int64)
@@ -179,9 +179,9 @@ class WordTokenizer:
                 f"The word {odd!r} yields no subword, and this tokenizer has "
                 "no unknown token to replace it. Remove the word from the corpus."
             )
-        holds = counts == 0
-        holds[np.repeat(np.arange(len(counts)), counts)[ids == self._unk_id]] = True
-        unknown = holds[words]
+        has_unknown = counts == 0
+        has_unknown[np.repeat(np.arange(len(counts)), counts)[ids == self._unk_id]] = True
+        unknown = has_unknown[words]
         unknown[masked] = False
         # After the pieces of all words come the unknown token and the mask.
         first = np.append(np.where(counts == 0, len(ids), np.cumsum(counts) - counts), len(ids) + 1)
@@ -190,51 +190,49 @@ class WordTokenizer:
         words[masked] = len(index)
         bounds = np.append(0, np.cumsum(counts[words]))
         ids = ids[np.repeat(first[words] - bounds[:-1], counts[words]) + np.arange(bounds[-1])]
-        found = []
+        pieces = []
         for text, start, end in zip(texts, starts, ends, strict=True):
-            own = bounds[start : end + 1] - bounds[start]
-            kept = slice(start + text.keep[0], start + text.keep[1])
-            found.append(Pieces(ids[bounds[start] : bounds[end]], own, int(unknown[kept].sum())))
-        return found
+            edges = bounds[start : end + 1] - bounds[start]
+            rows = slice(start + text.kept_span[0], start + text.kept_span[1])
+            pieces.append(Pieces(ids[bounds[start] : bounds[end]], edges, int(unknown[rows].sum())))
+        return pieces
 
     def tokens(self, ids: Ints) -> list[str]:
         """Tokens as the vocabulary writes them."""
         names = (self._backend.id_to_token(int(i)) or "" for i in ids)
         return [name.removeprefix(_NONCHARACTER) for name in names]
 
-    def _written(self, texts: Sequence[Text]) -> list[Pieces]:
+    def _split_written(self, texts: Sequence[Text]) -> list[Pieces]:
         """Split written texts; a piece belongs to the stretch of its first letter.
 
         Raises:
             UserError: a text yields no subword, and there is no unknown token; or subwords are out
                 of order.
         """
-        found = []
+        pieces = []
         for first in range(0, len(texts), _TEXTS_AT_ONCE):
             part = texts[first : first + _TEXTS_AT_ONCE]
-            rendered = [self._rendered(text) for text in part]
-            written = [
-                r.text if r else "".join(t.words) for r, t in zip(rendered, part, strict=True)
-            ]
+            chats = [self._rendered(text) for text in part]
+            strings = [r.text if r else "".join(t.words) for r, t in zip(chats, part, strict=True)]
             backend = self.chats.backend if part[0].rendered else self._backend
             np.empty(_ROOM, dtype=np.uint8)  # see `_split`
-            encodings = backend.encode_batch(written, add_special_tokens=False)
-            for text, chat, whole, encoding in zip(part, rendered, written, encodings, strict=True):
+            encodings = backend.encode_batch(strings, add_special_tokens=False)
+            for text, chat, string, encoding in zip(part, chats, strings, encodings, strict=True):
                 if not encoding.ids and self._unk_id is None:
                     raise UserError(
-                        f"The text {whole[:40]!r} yields no subword, and this tokenizer has no "
+                        f"The text {string[:40]!r} yields no subword, and this tokenizer has no "
                         "unknown token to replace it. Remove the text from the corpus."
                     )
                 owner = stretch_of_pieces(encoding.offsets, text.words)
                 if not encoding.ids:
-                    owner = np.array([text.keep[0]])
+                    owner = np.array([text.kept_span[0]])
                 ids = np.array(encoding.ids or [self._unk_id or 0], dtype=np.int64)
                 bounds = np.searchsorted(owner, np.arange(len(text.words) + 1))
                 token_words = np.array([-1 if x is None else x for x in encoding.word_ids or [0]])
-                parts = (ids[bounds[i] : bounds[i + 1]] for i in range(*text.keep))
+                parts = (ids[bounds[i] : bounds[i + 1]] for i in range(*text.kept_span))
                 unknown = sum(0 < len(x) <= 2 * int((x == self._unk_id).sum()) for x in parts)
-                letters = np.array(encoding.offsets or [(0, len(whole))], dtype=np.int64)
-                found.append(
+                letters = np.array(encoding.offsets or [(0, len(string))], dtype=np.int64)
+                pieces.append(
                     Pieces(
                         ids,
                         bounds,
@@ -244,7 +242,7 @@ class WordTokenizer:
                         rendered=chat,
                     )
                 )
-        return found
+        return pieces
 
     def _rendered(self, text: Text) -> Rendered | None:
         """A chat as its template writes it; None for other texts.
@@ -254,8 +252,8 @@ class WordTokenizer:
         """
         if not text.chat:
             return None
-        for number, said in enumerate([] if text.special else texts_of(text.words[0]), start=1):
-            self.chats.require_plain(said, f"message {number} of a chat")
+        for number, content in enumerate([] if text.special else texts_of(text.words[0]), start=1):
+            self.chats.require_plain(content, f"message {number} of a chat")
         for message in [] if text.special else chat_of(text.words[0])[0]:
             self.chats.require_plain(message["role"], "the role of a message")
         return self.chats.render(text.words[0])
@@ -268,14 +266,14 @@ class WordTokenizer:
             lists = [part[i : i + _LIST] for i in range(0, len(part), _LIST)]
             np.empty(_ROOM, dtype=np.uint8)  # only reserves addresses; fails if there are none
             encodings = self._backend.encode_batch(
-                [[self._space + word for word in given] for given in lists],
+                [[self._space + word for word in word_list] for word_list in lists],
                 is_pretokenized=True,
                 add_special_tokens=False,
             )
-            for given, encoding in zip(lists, encodings, strict=True):
-                owner = word_of_pieces(encoding.word_ids, given)
+            for word_list, encoding in zip(lists, encodings, strict=True):
+                owner = word_of_pieces(encoding.word_ids, word_list)
                 ids.append(np.asarray(encoding.ids, dtype=np.int64))
-                counts.append(np.bincount(owner, minlength=len(given)))
+                counts.append(np.bincount(owner, minlength=len(word_list)))
         return np.concatenate(ids), np.concatenate(counts)
 
     @cached_property
@@ -299,11 +297,11 @@ class WordTokenizer:
         if self._processor is None:
             return None
         word = self._backend.encode("the", add_special_tokens=False)
-        both = self._processor.process(word, word)
-        segment = np.array([-1 if x is None else x for x in both.sequence_ids])
+        pair = self._processor.process(word, word)
+        segment = np.array([-1 if x is None else x for x in pair.sequence_ids])
         first = (segment < 0) | (np.diff(segment, prepend=-1) != 0)
-        found = PairTemplate(*(np.array(x)[first] for x in (segment, both.ids, both.type_ids)))
-        return found if np.ptp(np.flatnonzero(found.segment >= 0)) > 1 else None
+        template = PairTemplate(*(np.array(x)[first] for x in (segment, pair.ids, pair.type_ids)))
+        return template if np.ptp(np.flatnonzero(template.segment >= 0)) > 1 else None
 
     def _word_prefix(self) -> str:
         """Text to put before single words, so that they are split as in running text.
@@ -314,8 +312,8 @@ class WordTokenizer:
 
         def ids(words: list[str] | str) -> list[int]:
             split = not isinstance(words, str)
-            found = self._backend.encode(words, is_pretokenized=split, add_special_tokens=False)
-            return list(found.ids)
+            encoding = self._backend.encode(words, is_pretokenized=split, add_special_tokens=False)
+            return list(encoding.ids)
 
         # Skip the first word, which has no space before it.
         text = ids("we saw the birds")
@@ -379,13 +377,13 @@ def word_of_pieces(word_ids: Sequence[int | None], words: Sequence[str]) -> Ints
     """
     owner = np.array([-1 if word is None else word for word in word_ids], dtype=np.int64)
     if (owner < 0).any():
-        what = f"piece {int(np.argmin(owner))} belongs to no word"
+        fault = f"piece {int(np.argmin(owner))} belongs to no word"
     elif (np.diff(owner) < 0).any():
-        what = f"pieces of word {int(owner[1:][np.argmin(np.diff(owner))])} lie after later words'"
+        fault = f"pieces of word {int(owner[1:][np.argmin(np.diff(owner))])} lie after later words'"
     else:
         return owner
     raise UserError(
-        f"This tokenizer's pieces do not align with the words of {' '.join(words)!r}: {what}."
+        f"This tokenizer's pieces do not align with the words of {' '.join(words)!r}: {fault}."
     )
 
 

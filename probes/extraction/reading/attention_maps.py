@@ -24,15 +24,15 @@ Way = Literal["in the model", "returned by the model"]
 Take = Callable[[int, torch.Tensor, torch.Tensor], None]
 """See `AttentionCollector.take`."""
 
-Change = Callable[[int, torch.Tensor, torch.Tensor], torch.Tensor]
+MapChange = Callable[[int, torch.Tensor, torch.Tensor], torch.Tensor]
 """Function of the arguments of `Take` that returns the maps for the block to use."""
 
 _NAME = "probes_attention"
 
-observed: list[Any] = []
+observed_models: list[Any] = []
 """Models whose maps are being read."""
 
-_seeing: list[Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = []
+_map_changes: list[Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = []
 """Functions that see and change the maps of the running pass, in turn."""
 
 
@@ -72,15 +72,15 @@ def way_to_read(model: Any, forward: Callable[[], torch.Tensor], n_blocks: int) 
 
         try:
             with _implementation(model, "eager"):  # other kernels round 16-bit numbers differently
-                own = forward()
+                expected = forward()
             with maps_taken(model, way, take):
-                found = forward()
+                states = forward()
         except (UserError, *TRANSFORMERS_ERRORS) as error:
             if out_of_memory(error):
                 raise
             continue
-        tolerance = max(1e-2, 8 * torch.finfo(own.dtype).eps)
-        same = (found.float() - own.float()).norm() <= tolerance * own.float().norm()
+        tolerance = max(1e-2, 8 * torch.finfo(expected.dtype).eps)
+        same = (states.float() - expected.float()).norm() <= tolerance * expected.float().norm()
         if same and len(sums) == n_blocks and all(((x - 1).abs() < 1e-2).all() for x in sums):
             return way
     raise _not_observed(model)
@@ -107,16 +107,16 @@ def maps_taken(model: Any, way: Way, take: Take) -> Iterator[None]:
         take(block, maps, visible)
         return maps
 
-    with (maps_changed if way == "in the model" else _returned)(model, take_square):
-        observed.append(model)
+    with (maps_changed if way == "in the model" else _maps_returned)(model, take_square):
+        observed_models.append(model)
         try:
             yield
         finally:
-            observed.remove(model)
+            observed_models.remove(model)
 
 
 @contextmanager
-def maps_changed(model: Any, change: Change) -> Iterator[None]:
+def maps_changed(model: Any, change: MapChange) -> Iterator[None]:
     """Compute attention here, with the masks of "eager" and the maps that `change` returns.
 
     Of nested contexts, the innermost one sees the maps last.
@@ -134,10 +134,10 @@ def maps_changed(model: Any, change: Change) -> Iterator[None]:
     def begin(*_: Any) -> None:
         nonlocal block
         block = 0
-        _seeing.append(see)
+        _map_changes.append(see)
 
     def end(*_: Any) -> None:
-        _seeing.clear()
+        _map_changes.clear()
 
     AttentionInterface.register(_NAME, observed_attention)
     AttentionMaskInterface.register(_NAME, eager_mask)
@@ -177,9 +177,9 @@ def observed_attention(
     Returns:
         the output (windows, length, heads, size).
     """
-    shared = query.shape[1] // key.shape[1]
-    if shared > 1:
-        key, value = (x.repeat_interleave(shared, dim=1) for x in (key, value))
+    n_shared = query.shape[1] // key.shape[1]
+    if n_shared > 1:
+        key, value = (x.repeat_interleave(n_shared, dim=1) for x in (key, value))
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     scores = query @ key.transpose(2, 3) * scale
     if softcap is not None:
@@ -194,13 +194,13 @@ def observed_attention(
         seen = attention_mask > torch.finfo(attention_mask.dtype).min / 2
         visible = seen[:, 0].expand(n_windows, length, length)
     maps = scores.softmax(-1, dtype=torch.float32)
-    for see in _seeing:
+    for see in _map_changes:
         maps = see(maps, visible)
     return (maps.to(value.dtype) @ value).transpose(1, 2).contiguous(), None
 
 
 @contextmanager
-def _returned(model: Any, take: Change) -> Iterator[None]:
+def _maps_returned(model: Any, take: MapChange) -> Iterator[None]:
     """Ask the model for its maps."""
 
     def ask(_: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -48,7 +48,7 @@ class ChatProcess:
             ValueError: the template was stopped.
         """
         # Only a process that has answered is kept: no call reads the answer to another one.
-        process, self._process = self._process or self._started(), None
+        process, self._process = self._process or self._new_process(), None
         assert process.stdin is not None
         assert process.stdout is not None
         with suppress(BrokenPipeError):
@@ -63,7 +63,7 @@ class ChatProcess:
                 self._process = process
             yield tuple(json.loads(line))
 
-    def _started(self) -> subprocess.Popen[str]:
+    def _new_process(self) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "probes.extraction.reading.chat_process", str(SECONDS)],
             # Sets of strings in one order; each thread reserves memory.

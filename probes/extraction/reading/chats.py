@@ -17,7 +17,7 @@ from probes.common.errors import UserError
 from probes.data.chats import Message, chat_of, further_keys, message_text
 from probes.extraction.reading.chat_process import ChatProcess
 
-_OTHER = "\ue000"
+_MARKER = "\ue000"
 """Stands for the content of a message. Unicode assigns it to no character."""
 
 
@@ -38,8 +38,8 @@ class Rendered:
 
     def span_of(self, role: str) -> tuple[int, int] | None:
         """First letter and end of the last message of a role; None if it has no content."""
-        found = [span for name, span in zip(self.roles, self.spans, strict=True) if name == role]
-        start, end = found[-1] if found else (0, 0)
+        spans = [span for name, span in zip(self.roles, self.spans, strict=True) if name == role]
+        start, end = spans[-1] if spans else (0, 0)
         return (start, end) if end > start else None
 
 
@@ -78,22 +78,22 @@ class ChatTemplate:
         """The special tokens that a template, or a rendered chat, contains; none without it."""
         if not self._tokenizer.chat_template:
             return ()
-        asked = [{"role": "user", "content": _OTHER}]
-        answered = [*asked, {"role": "assistant", "content": _OTHER}]
+        question = [{"role": "user", "content": _MARKER}]
+        answered = [*question, {"role": "assistant", "content": _MARKER}]
         template = self._tokenizer.chat_template
         # What it writes only with tools is in its source, which may name tokens by variables.
         text = "".join(template.values() if isinstance(template, dict) else [template])
-        for chat in (asked, answered):
+        for chat in (question, answered):
             with suppress(UserError):  # which may be no chats for it
-                text += next(self._written(chat))
+                text += next(self._written_texts(chat))
         added = self._tokenizer.added_tokens_decoder.values()
         return tuple(x.content for x in added if x.special and x.content in text)
 
-    def require_plain(self, text: str, what: str) -> None:
+    def require_plain(self, text: str, label: str) -> None:
         """Check that a text has no special tokens of the template.
 
         Args:
-            what: names the text in the error.
+            label: names the text in the error.
 
         Raises:
             UserError: it has one.
@@ -101,7 +101,7 @@ class ChatTemplate:
         for name in self.special:
             if name in text:
                 raise UserError(
-                    f"{what} contains {name}, a special token of the chat template: {text!r:.60}. "
+                    f"{label} contains {name}, a special token of the chat template: {text!r:.60}. "
                     "Give the messages that it was made from with --messages, or --special-tokens "
                     "if special tokens are meant."
                 )
@@ -130,19 +130,19 @@ class ChatTemplate:
 
     def _render(self, messages: list[Message], tools: list[Message] | None) -> Rendered:
         changes = []
-        said = json.dumps([messages, tools], ensure_ascii=False)
-        other = next(x for x in map(chr, range(ord(_OTHER), sys.maxunicode)) if x not in said)
+        as_json = json.dumps([messages, tools], ensure_ascii=False)
+        marker = next(x for x in map(chr, range(ord(_MARKER), sys.maxunicode)) if x not in as_json)
         for number, message in enumerate(messages):
             content = message.get("content", "")
-            longer: Any = f"{content}{other}"
+            longer: Any = f"{content}{marker}"
             if parts := isinstance(content, list):
                 *first, last = content or [{"type": "text", "text": ""}]
-                longer = [*first, {**last, "text": last["text"] + other}]
+                longer = [*first, {**last, "text": last["text"] + marker}]
             changes += [(number, {**message, "content": longer})]
-            replaced = [{"type": "text", "text": other}] if parts else other
+            replaced = [{"type": "text", "text": marker}] if parts else marker
             changes += [(number, {**message, "content": replaced})]
-            changes += [(number, _without(message, key)) for key in further_keys(message)]
-        answers = self._written(messages, tools, changes)
+            changes += [(number, _without_key(message, key)) for key in further_keys(message)]
+        answers = self._written_texts(messages, tools, changes)
         text, spans, unwritten = next(answers), [], []
         for number, message in enumerate(messages, start=1):
             if isinstance(message.get("content"), list) and str(message["content"]) in text:
@@ -159,15 +159,15 @@ class ChatTemplate:
             unwritten += [*absent, *["content"] * bool(content and unseen)]
             # In the place of an empty content, the template may write another thing.
             spans.append(
-                _content_span(content, text, longer, replaced, other) if content else (0, 0)
+                _content_span(content, text, longer, replaced, marker) if content else (0, 0)
             )
         with suppress(UserError):  # a template that needs tools writes them
-            if tools and [text] == list(self._written(messages, None)):
+            if tools and [text] == list(self._written_texts(messages, None)):
                 unwritten += ["tools"]
         roles = tuple(message["role"] for message in messages)
         return Rendered(text, roles, tuple(spans), tuple(unwritten))
 
-    def _written(
+    def _written_texts(
         self,
         messages: list[Message],
         tools: list[Message] | None = None,
@@ -198,36 +198,36 @@ class ChatTemplate:
             ) from error
 
 
-def _without(message: Message, key: str) -> Message:
+def _without_key(message: Message, key: str) -> Message:
     return {name: value for name, value in message.items() if name != key}
 
 
 def _content_span(
-    content: str, text: str, longer: str, replaced: str, other: str
+    content: str, text: str, longer: str, replaced: str, marker: str
 ) -> tuple[int, int]:
     """First letter and end of a content; 0 and 0 if it is not found.
 
     Args:
-        longer, replaced: the text with the letter `other` after the content, and in its place;
+        longer, replaced: the text with the letter `marker` after the content, and in its place;
             empty if the template refuses it.
     """
-    shown = next((x for x in (longer, replaced) if x not in ("", text)), "")
-    end = len(text) - _shared(text[::-1], shown[::-1])
-    before = longer.rpartition(other)[0].replace(other, "")
+    changed_text = next((x for x in (longer, replaced) if x not in ("", text)), "")
+    end = len(text) - _n_shared_letters(text[::-1], changed_text[::-1])
+    before = longer.rpartition(marker)[0].replace(marker, "")
     if before and text.startswith(before):  # what follows may depend on the content
         end = min(end, len(before))
     start = text.rfind(content, 0, end)
-    if not shown:
+    if not changed_text:
         return (start, start + len(content)) if start >= 0 else (0, 0)
     return (start if start >= 0 else max(0, end - len(content))), end
 
 
-def _shared(one: str, other: str) -> int:
+def _n_shared_letters(first: str, second: str) -> int:
     """The number of letters with which both begin."""
-    low, high = 0, min(len(one), len(other))
+    low, high = 0, min(len(first), len(second))
     while low < high:
         middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
+        if first[low:middle] == second[low:middle]:
             low = middle
         else:
             high = middle - 1

@@ -177,7 +177,7 @@ def layer_states(output: Any) -> list[torch.Tensor]:
     return [*output.hidden_states[:-1], output.last_hidden_state]
 
 
-_Kept = tuple[int, Sublayer | None]
+_LayerSite = tuple[int, Sublayer | None]
 
 
 class WordVectors(Collector):
@@ -192,7 +192,7 @@ class WordVectors(Collector):
             before it is added to the residual stream. Layer 0 has no parts.
 
     Attributes:
-        kept: the pairs of layer and site that are read.
+        pairs: the pairs of layer and site that are read.
     """
 
     name = "word vectors"
@@ -206,11 +206,11 @@ class WordVectors(Collector):
         sites: Sequence[Sublayer | None] = (None,),
     ) -> None:
         self.pooling, self.storage = pooling, storage
-        self.kept = tuple((layer, site) for site in sites for layer in layers if layer or not site)
+        self.pairs = tuple((layer, site) for site in sites for layer in layers if layer or not site)
         self._n_rows = 0
         self._windows: PaddedWindows | None = None
-        self._vectors: dict[_Kept, torch.Tensor] = {}
-        self._peaks: dict[_Kept, torch.Tensor] = {}
+        self._vectors: dict[_LayerSite, torch.Tensor] = {}
+        self._peaks: dict[_LayerSite, torch.Tensor] = {}
 
     @property
     def settings(self) -> dict[str, str | int]:
@@ -220,29 +220,29 @@ class WordVectors(Collector):
     @property
     def parts(self) -> tuple[str, ...]:
         """One part for each layer and site."""
-        return tuple(layer_part(*each) for each in self.kept)
+        return tuple(layer_part(*x) for x in self.pairs)
 
     @property
     def inside(self) -> Sequence[tuple[int, Sublayer]]:  # type: ignore[override]
         """The block and part of each site."""
-        return [(layer, site) for layer, site in self.kept if site]
+        return [(layer, site) for layer, site in self.pairs if site]
 
     def only(self, parts: Sequence[str]) -> WordVectors:
         """A collector of some layers and sites."""
-        found = copy(self)
-        found.kept = tuple(each for each in self.kept if layer_part(*each) in parts)
-        return found
+        collector = copy(self)
+        collector.pairs = tuple(x for x in self.pairs if layer_part(*x) in parts)
+        return collector
 
     def in_float32(self) -> WordVectors:
         """A copy of the collector with float32 storage."""
-        found = copy(self)
-        found.storage = "float32"
-        return found
+        collector = copy(self)
+        collector.storage = "float32"
+        return collector
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
         """Bytes of the vectors of a shard."""
         item: int = getattr(torch, self.storage).itemsize
-        return len(self.kept) * shard.n_rows * model.hidden_size * item
+        return len(self.pairs) * shard.n_rows * model.hidden_size * item
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         """Begin a shard without vectors."""
@@ -263,24 +263,24 @@ class WordVectors(Collector):
         Each layer stays on the device that computed it.
         """
         states = layer_states(output)
-        for layer, site in self.kept:
+        for layer, site in self.pairs:
             if site is None:
                 self._pool(windows, (layer, site), states[layer])
 
-    def _pool(self, windows: PaddedWindows, kept: _Kept, states: torch.Tensor) -> None:
+    def _pool(self, windows: PaddedWindows, layer_site: _LayerSite, states: torch.Tensor) -> None:
         flat = states.reshape(-1, states.shape[-1]).float()
         position, offset, weight, word = windows.plan(flat.device)
         pooled = torch.nn.functional.embedding_bag(
             position, flat, offset, mode="sum", per_sample_weights=weight
         )
-        if kept not in self._vectors:
-            self._vectors[kept] = flat.new_zeros(self._n_rows, flat.shape[-1])
-            self._peaks[kept] = flat.new_zeros(())
-        found = self._vectors[kept]
+        if layer_site not in self._vectors:
+            self._vectors[layer_site] = flat.new_zeros(self._n_rows, flat.shape[-1])
+            self._peaks[layer_site] = flat.new_zeros(())
+        vectors = self._vectors[layer_site]
         # No word occurs twice in a pass, and this is faster than `index_add_` on CPUs.
-        found.index_copy_(0, word, pooled.add_(found.index_select(0, word)))
+        vectors.index_copy_(0, word, pooled.add_(vectors.index_select(0, word)))
         low, high = torch.aminmax(pooled)
-        self._peaks[kept] = torch.maximum(self._peaks[kept], torch.maximum(-low, high))
+        self._peaks[layer_site] = torch.maximum(self._peaks[layer_site], torch.maximum(-low, high))
 
     def finish(self) -> dict[str, torch.Tensor]:
         """The vectors of each layer in the storage type. Each (words, hidden size).
@@ -288,11 +288,11 @@ class WordVectors(Collector):
         Raises:
             NotFiniteError, OutOfRangeError: see `to_store`.
         """
-        found = {}
-        for kept in self.kept:
-            peak, vectors = float(self._peaks[kept]), self._vectors.pop(kept)
-            found[layer_part(*kept)] = to_store(kept[0], vectors, peak, self.storage)
-        return found
+        arrays = {}
+        for layer_site in self.pairs:
+            peak, vectors = float(self._peaks[layer_site]), self._vectors.pop(layer_site)
+            arrays[layer_part(*layer_site)] = to_store(layer_site[0], vectors, peak, self.storage)
+        return arrays
 
 
 def to_store(layer: int, vectors: torch.Tensor, peak: float, storage: Storage) -> torch.Tensor:

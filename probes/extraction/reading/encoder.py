@@ -18,7 +18,7 @@ from probes.common.errors import NoHeadError, UserError, out_of_memory
 from probes.common.terminal import progress
 from probes.compute.memory import to_device
 from probes.extraction.changing.module_calls import Change
-from probes.extraction.changing.sites import Site, changed, find_layers, sites_of
+from probes.extraction.changing.sites import Site, changed_sites, find_layers, sites_of
 from probes.extraction.models.lm_head import Lens, PassWithHead, has_lm_head
 from probes.extraction.models.loaded_module import (
     BLOCKS,
@@ -121,7 +121,7 @@ class Encoder:
         self.model = base_model(model).eval()
         self._language_model = model.eval() if has_lm_head(model, self.model) else None
         embeddings = input_embeddings(self.model, name)
-        self.device = self._place(model, device)
+        self.device = self._move_to_device(model, device)
         self._pass_tokens: int | None = None
         self.way_to_read_attention: Way | None = None
         self.pieces: torch.Tensor | None = None
@@ -191,7 +191,7 @@ class Encoder:
             configuration=configuration,
         )
 
-    def _place(self, model: Any, device: str) -> torch.device:
+    def _move_to_device(self, model: Any, device: str) -> torch.device:
         return move_to(model, self._language_model or self.model, device)
 
     def _try_out(self, name: str, n_embeddings: int) -> tuple[int, int, bool]:
@@ -223,8 +223,8 @@ class Encoder:
         states = self.states({"input_ids": ids, "attention_mask": mask})
         if len({parameter.device for parameter in self.model.parameters()}) > 1:
             require_varied(name, states)
-        one, other = (states[-1][row, :-1].float() for row in (0, 1))
-        if (one - other).norm() > 1e-2 * one.norm():
+        first, second = (states[-1][row, :-1].float() for row in (0, 1))
+        if (first - second).norm() > 1e-2 * first.norm():
             raise UserError(
                 f"--model {name}: this architecture is not supported: padding changes its vectors, "
                 "so they would depend on the other texts of a batch."
@@ -306,39 +306,39 @@ class Encoder:
             if collector.applies_head:
                 collector.head = self.lens(of_layers=True)
             if collector.inside:
-                seen = [(Site(x[1], x[0]), _seen_by(collector, *x)) for x in collector.inside]
+                changes = [(Site(x[1], x[0]), _hand_over(collector, *x)) for x in collector.inside]
                 sites = sites_of(self.model)
-                stack.enter_context(changed(self.model, sites, seen, first=False))
+                stack.enter_context(changed_sites(self.model, sites, changes, first=False))
             while True:
                 collector.start(shard, pieces)
-                here: list[int] = []
+                pass_lengths: list[int] = []
                 try:
                     for batch in batches:
-                        whole = self._windows(shard, pieces, batch, collector)
-                        windows = collector.copies(whole, self._reader(collector))
+                        text_windows = self._windows(shard, pieces, batch, collector)
+                        windows = collector.copies(text_windows, self._reader(collector))
                         lengths = [len(window.ids) for window in windows]
                         tokens = min(batch_tokens, self._pass_tokens or batch_tokens)
                         for part in split_by_tokens(lengths, tokens):
-                            here = lengths[part]
-                            given = self._padded(windows[part], rendered)
-                            collector.prepare(given)
-                            with collector.around(self.model, given):
+                            pass_lengths = lengths[part]
+                            padded = self._padded(windows[part], rendered)
+                            collector.prepare(padded)
+                            with collector.around(self.model, padded):
                                 # The output has no name: it is freed when memory runs out.
-                                collector.add(given, self._pass(given, collector))
+                                collector.add(padded, self._pass(padded, collector))
                         progress.advance(len(batch))
                     return collector.finish()
                 except (MemoryError, RuntimeError) as error:
                     if not out_of_memory(error):
                         raise
-                    if len(here) <= 1:
+                    if len(pass_lengths) <= 1:
                         raise UserError(
                             f"--model {self.info.name}: not enough memory on {self.device} for "
-                            f"{sum(here)} tokens at once. Use --dtype bfloat16 or another "
+                            f"{sum(pass_lengths)} tokens at once. Use --dtype bfloat16 or another "
                             "--device, or free some memory. Finished work is kept: run the same "
                             "command again to continue."
                         ) from error
                 # Outside the handler, where the error would keep tensors alive.
-                self._read_less_at_once(len(here) * max(here))
+                self._read_less_at_once(len(pass_lengths) * max(pass_lengths))
 
     def lens(self, *, of_layers: bool = False) -> Lens:
         """The language-model head, which is checked on a short text the first time.
@@ -437,7 +437,7 @@ class Encoder:
             for i in batch
             for window in windows_of_text(
                 pieces[i],
-                shard.texts[i].keep,
+                shard.texts[i].kept_span,
                 collector.pooling,
                 capacity=capacity,
                 prefix=prefix,
@@ -449,7 +449,7 @@ class Encoder:
         ]
 
 
-def _seen_by(collector: Collector, block: int, part: Sublayer) -> Change:
+def _hand_over(collector: Collector, block: int, part: Sublayer) -> Change:
     """Hand the output of a part of a block to a collector, and leave it as it is."""
 
     def see(states: torch.Tensor, _: torch.Tensor) -> torch.Tensor:

@@ -21,7 +21,7 @@ from probes.common.files import published, require_writable
 from probes.common.locks import SUFFIX, BusyError, locked
 from probes.common.terminal import progress
 from probes.compute.devices import exact_products
-from probes.extraction.changing.interventions import Intervention, active, intervened
+from probes.extraction.changing.interventions import Intervention, active_changes, changed_passes
 from probes.extraction.changing.prefixes import Prefixes
 from probes.extraction.reading.collectors import (
     Collector,
@@ -33,7 +33,7 @@ from probes.extraction.reading.collectors import (
 from probes.extraction.reading.encoder import Encoder
 from probes.extraction.reading.padding import default_batch_tokens
 from probes.extraction.reading.shard_files import ShardWriter, drop_shards
-from probes.extraction.reading.shards import Shard, shard_numbers, shards_of, whole
+from probes.extraction.reading.shards import Shard, shard_numbers, shards_of, single_shard
 from probes.extraction.reading.store import (
     MANIFEST,
     REPLACED,
@@ -133,7 +133,7 @@ class StoreRequest:
         """The shards that lack a part, each with the parts that it lacks."""
         store, parts = self.stored(), self.collector.parts
         if store is None:
-            yield whole(self.view), parts
+            yield single_shard(self.view), parts
             return
         for shard in store.shards(self.view):
             if missing := store.missing(shard.number, parts):
@@ -163,36 +163,36 @@ def text_vectors(
     layers: Sequence[int],
     positions: Iterable[Position],
     corpus: str = "",
-    written: str = "",
+    source: str = "",
 ) -> StoreRequest:
     """The request for vectors of whole texts, stored like word vectors."""
-    kept = list(product(layers, positions))
-    return _in_range(StoreRequest(cache, model, dtype, view, TextVectors(kept), corpus, written))
+    pairs = list(product(layers, positions))
+    return _in_range(StoreRequest(cache, model, dtype, view, TextVectors(pairs), corpus, source))
 
 
-def _in_range(reading: StoreRequest) -> StoreRequest:
+def _in_range(request: StoreRequest) -> StoreRequest:
     """The request, in float32 if float16 overflowed before."""
-    return _in_float32(reading) if replacement(reading.folder) else reading
+    return _in_float32(request) if replacement(request.folder) else request
 
 
-def as_given(reading: StoreRequest, content: str) -> StoreRequest:
+def as_given(request: StoreRequest, content: str) -> StoreRequest:
     """The request for given vectors: stored in fp32, under a key with their digest."""
-    return replace(_in_float32(reading), source=content)
+    return replace(_in_float32(request), source=content)
 
 
-def _in_float32(reading: StoreRequest) -> StoreRequest:
+def _in_float32(request: StoreRequest) -> StoreRequest:
     """A copy of a reading of vectors that stores them in fp32."""
-    assert isinstance(reading.collector, (WordVectors, TextVectors))
-    return replace(reading, collector=reading.collector.in_float32())
+    assert isinstance(request.collector, (WordVectors, TextVectors))
+    return replace(request, collector=request.collector.in_float32())
 
 
 def vectors_of(
-    reading: StoreRequest, encoder: Encoder, batch_tokens: int | None = None
+    request: StoreRequest, encoder: Encoder, batch_tokens: int | None = None
 ) -> StoredVectors:
     """The vectors of a view's words or texts: from the store, or encoded now and stored.
 
     Args:
-        reading: see `word_vectors` and `text_vectors`.
+        request: see `word_vectors` and `text_vectors`.
         batch_tokens: see `collect`.
 
     Raises:
@@ -200,23 +200,23 @@ def vectors_of(
     """
     given_up = False
     try:
-        collect(reading, encoder, batch_tokens)
+        collect(request, encoder, batch_tokens)
     except OutOfRangeError:
         given_up = True
     if given_up:  # not in the handler, where the error would keep tensors alive
-        reading = _in_float32(reading)
-        collect(reading, encoder, batch_tokens)
-    return StoredVectors(reading.cache, reading.key, reading.view)
+        request = _in_float32(request)
+        collect(request, encoder, batch_tokens)
+    return StoredVectors(request.cache, request.key, request.view)
 
 
-def collected(reading: StoreRequest, encoder: Encoder, batch_tokens: int | None = None) -> Store:
+def full_store(request: StoreRequest, encoder: Encoder, batch_tokens: int | None = None) -> Store:
     """The store of a reading; what is missing is collected now.
 
     Raises:
         UserError: see `collect`.
     """
-    collect(reading, encoder, batch_tokens)
-    return Store(reading.cache, reading.key)
+    collect(request, encoder, batch_tokens)
+    return Store(request.cache, request.key)
 
 
 Arrays = Mapping[str, torch.Tensor]
@@ -239,8 +239,8 @@ def read(
     with progress.bar(f"reading {encoder.info.name}", total=len(view.texts), unit="text"):
         for shard in shards_of(view, numbers):
             with exact_products():
-                found = encoder.encode(shard, encoder.split(shard.texts), tokens, collector)
-            yield shard, found
+                arrays = encoder.encode(shard, encoder.split(shard.texts), tokens, collector)
+            yield shard, arrays
 
 
 def _shard_numbers(
@@ -250,8 +250,8 @@ def _shard_numbers(
 
     All layers of the model are counted, since layers may be added to a store.
     """
-    every, model = whole(view), encoder.info
-    n_bytes = collector.bytes_of(every, model) // max(1, every.n_rows)
+    shard, model = single_shard(view), encoder.info
+    n_bytes = collector.bytes_of(shard, model) // max(1, shard.n_rows)
     n_bytes = max(n_bytes, 2 * (model.n_layers + 1) * model.hidden_size)
     batches = encoder.batches(encoder.split(view.texts), batch_tokens)
     return shard_numbers(view, batches, n_bytes, encoder.device.type)
@@ -273,11 +273,11 @@ def read_changed(
         batch_tokens: see `collect`.
 
     Raises:
-        UserError: see `Encoder.encode` and `intervened`.
+        UserError: see `Encoder.encode` and `changed_passes`.
         NoHeadError: the collector reads logits, and the model has no head.
     """
     tokens = batch_tokens or default_batch_tokens(encoder.device.type)
-    shard = whole(view)
+    shard = single_shard(view)
     pieces = encoder.split(view.texts)
     if collector.reads_logits or collector.applies_head:
         encoder.lens()  # while nothing is changed
@@ -286,13 +286,13 @@ def read_changed(
     total = len(view.texts) * len(changes)
     with progress.bar(f"reading {encoder.info.name}", total=total, unit="text"):
         for number, interventions in enumerate(changes):
-            with exact_products(), intervened(encoder, interventions, prefixes):
-                found = encoder.encode(shard, pieces, tokens, collector)
-            yield number, found
+            with exact_products(), changed_passes(encoder, interventions, prefixes):
+                arrays = encoder.encode(shard, pieces, tokens, collector)
+            yield number, arrays
 
 
 @exact_products()
-def collect(reading: StoreRequest, encoder: Encoder, batch_tokens: int | None = None) -> None:
+def collect(request: StoreRequest, encoder: Encoder, batch_tokens: int | None = None) -> None:
     """Make the shards that are missing, and wait for those that other processes are making.
 
     Args:
@@ -305,18 +305,18 @@ def collect(reading: StoreRequest, encoder: Encoder, batch_tokens: int | None = 
         OutOfRangeError: a vector is beyond the range of the storage type; its store is given up.
     """
     # Without a lock, so that a read-only cache can be used.
-    if not reading.missing():
+    if not request.missing():
         return
-    if encoder.reads_text and active.get(encoder.model):
+    if encoder.reads_text and active_changes.get(encoder.model):
         raise UserError("What a model reads while it is changed is not stored; use read().")
-    store = begun(reading, encoder, batch_tokens)
-    todo = reading.missing()
-    what = f"encoding {encoder.info.name} · {reading.view.name}"
+    store = begin_store(request, encoder, batch_tokens)
+    todo = request.missing()
+    title = f"encoding {encoder.info.name} · {request.view.name}"
     total = sum(len(shard.texts) for shard in todo)
-    with progress.bar(what, total=total, unit="text"):
+    with progress.bar(title, total=total, unit="text"):
         while todo:
             try:
-                busy = _make(reading, store, todo, encoder)
+                busy = _make_shards(request, store, todo, encoder)
             except NotFiniteError as error:
                 raise UserError(f"--model {encoder.info.name}: {error}") from error
             except OutOfRangeError as error:
@@ -327,10 +327,10 @@ def collect(reading: StoreRequest, encoder: Encoder, batch_tokens: int | None = 
                 with locked(shard_lock(store.folder, busy[0].number), waiting=waiting):
                     pass
             store.refresh()
-            todo = [x for x in busy if store.missing(x.number, reading.collector.parts)]
+            todo = [x for x in busy if store.missing(x.number, request.collector.parts)]
 
 
-def begun(reading: StoreRequest, encoder: Encoder, batch_tokens: int | None = None) -> Store:
+def begin_store(request: StoreRequest, encoder: Encoder, batch_tokens: int | None = None) -> Store:
     """The store, which is begun if there is none.
 
     Args:
@@ -339,47 +339,47 @@ def begun(reading: StoreRequest, encoder: Encoder, batch_tokens: int | None = No
     Raises:
         UserError: it cannot be written, or a word yields no subword.
     """
-    folder, view = reading.folder, reading.view
+    folder, view = request.folder, request.view
     batch_tokens = batch_tokens or default_batch_tokens(encoder.device.type)
     require_writable(folder.parent)
     with locked(folder.with_suffix(SUFFIX)):
         if not (folder / MANIFEST).exists():
-            numbers = _shard_numbers(view, reading.collector, encoder, batch_tokens)
+            numbers = _shard_numbers(view, request.collector, encoder, batch_tokens)
             content = {
-                "key": asdict(reading.key),
-                "model": reading.model.model_dump(),
+                "key": asdict(request.key),
+                "model": request.model.model_dump(),
                 "view": view.name,
-                "corpus": reading.corpus,
-                "layers": reading.model.n_layers + 1,
+                "corpus": request.corpus,
+                "layers": request.model.n_layers + 1,
                 "texts": len(view.texts),
-                "rows": whole(view).n_rows,
+                "rows": single_shard(view).n_rows,
                 "shards": max(numbers, default=-1) + 1,
                 "batch_tokens": batch_tokens,
                 "shard_of": numbers,
             }
             write_manifest(folder / MANIFEST, content)
-    store = Store(reading.cache, reading.key)
-    every = range(store.n_shards)
-    there = sum(not store.missing(number, reading.collector.parts) for number in every)
+    store = Store(request.cache, request.key)
+    all_shards = range(store.n_shards)
+    n_complete = sum(not store.missing(number, request.collector.parts) for number in all_shards)
     used = store.manifest["batch_tokens"]
-    if 0 < there < store.n_shards or used != batch_tokens:
+    if 0 < n_complete < store.n_shards or used != batch_tokens:
         progress.say(
-            f"encoding continues: {there} of {store.n_shards} shards exist, made with {used} "
+            f"encoding continues: {n_complete} of {store.n_shards} shards exist, made with {used} "
             "tokens per batch",
             "resumed",
         )
     return store
 
 
-def _make(
-    reading: StoreRequest, store: Store, shards: Sequence[Shard], encoder: Encoder
+def _make_shards(
+    request: StoreRequest, store: Store, shards: Sequence[Shard], encoder: Encoder
 ) -> list[Shard]:
     """Make the shards that no other process is making; return the others."""
     busy = []
     with ShardWriter() as writer:
         for shard in shards:
-            if why := replacement(store.folder):
-                raise OutOfRangeError(why)
+            if reason := replacement(store.folder):
+                raise OutOfRangeError(reason)
             with ExitStack() as claim:
                 try:
                     lock = shard_lock(store.folder, shard.number)
@@ -388,22 +388,22 @@ def _make(
                     busy.append(shard)
                     continue
                 store.refresh(shard.number)
-                if parts := store.missing(shard.number, reading.collector.parts):
-                    made = _encoded(reading, store, shard, parts, encoder)
-                    writer.write(claim.pop_all(), store.folder, shard, *made)
+                if parts := store.missing(shard.number, request.collector.parts):
+                    content = _encode_shard(request, store, shard, parts, encoder)
+                    writer.write(claim.pop_all(), store.folder, shard, *content)
     return busy
 
 
-def _encoded(
-    reading: StoreRequest, store: Store, shard: Shard, parts: Sequence[str], encoder: Encoder
+def _encode_shard(
+    request: StoreRequest, store: Store, shard: Shard, parts: Sequence[str], encoder: Encoder
 ) -> tuple[dict[str, torch.Tensor], dict[str, int], list[int]]:
     """Some parts of a shard, counts of subwords, and the texts that take several windows."""
-    collector, batch_tokens = reading.collector.only(parts), store.manifest["batch_tokens"]
+    collector, batch_tokens = request.collector.only(parts), store.manifest["batch_tokens"]
     progress.detail(
-        f"encode  {reading.view.name} view · shard {shard.number + 1} of {store.n_shards} · "
+        f"encode  {request.view.name} view · shard {shard.number + 1} of {store.n_shards} · "
         f"{len(shard.texts):,} texts in batches of up to {batch_tokens} tokens",
         "encode",
-        key=reading.key.digest,
+        key=request.key.digest,
         shard=shard.number,
         batch_tokens=batch_tokens,
     )
@@ -411,7 +411,7 @@ def _encoded(
     try:
         arrays = encoder.encode(shard, pieces, batch_tokens, collector)
     except NotFiniteError as error:
-        error.args = (_explained(error, shard),)
+        error.args = (_not_finite_message(error, shard),)
         raise
     if set(arrays) != set(parts):
         raise CollectorError(
@@ -425,17 +425,17 @@ def _encoded(
     room = encoder.capacity
     if any(text.rendered for text in shard.texts):
         room += encoder.specials
-    long = [place for place, p in enumerate(pieces) if len(p.ids) > room]
+    long = [i for i, p in enumerate(pieces) if len(p.ids) > room]
     return arrays, counts, long
 
 
-def _explained(error: NotFiniteError, shard: Shard) -> str:
+def _not_finite_message(error: NotFiniteError, shard: Shard) -> str:
     """Message that names the layer and the word, with the words around it."""
-    place = int((shard.starts <= error.row).sum()) - 1
-    text = shard.texts[place]
+    text_index = int((shard.starts <= error.row).sum()) - 1
+    text = shard.texts[text_index]
     where = f"the text {text.words[0][:60]!r}"
     if not text.written:
-        word = text.keep[0] + error.row - int(shard.starts[place])
+        word = text.kept_span[0] + error.row - int(shard.starts[text_index])
         context = " ".join(text.words[max(0, word - 5) : word + 6])
         where = f"{text.words[word]!r}, word {word + 1} of {len(text.words)} in '… {context} …'"
     return (
@@ -444,10 +444,10 @@ def _explained(error: NotFiniteError, shard: Shard) -> str:
     )
 
 
-def _give_up(store: Store, why: str) -> None:
+def _give_up(store: Store, reason: str) -> None:
     """Mark a store as replaced by another key, and delete its shards."""
     if not replacement(store.folder):
-        progress.say(f"{why}: everything is encoded again and stored in fp32", "stored in fp32")
+        progress.say(f"{reason}: everything is encoded again and stored in fp32", "stored in fp32")
         with published(store.folder / REPLACED) as temporary:
-            temporary.write_text(json.dumps({"why": why}))
+            temporary.write_text(json.dumps({"why": reason}))
     drop_shards(store.folder)

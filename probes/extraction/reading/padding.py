@@ -46,9 +46,9 @@ class PaddedWindows:
     @property
     def pieces(self) -> torch.Tensor:
         """True for tokens that are pieces of words. Shape (windows, length)."""
-        place = torch.arange(self.inputs["input_ids"].shape[1])
+        positions = torch.arange(self.inputs["input_ids"].shape[1])
         end = self.n_prefix + self.n_pieces
-        return (place >= self.n_prefix) & (place < end[:, None])
+        return (positions >= self.n_prefix) & (positions < end[:, None])
 
     def plan(self, device: torch.device) -> Sequence[torch.Tensor]:
         """`position`, `offset`, `weight` and `word` on a device, to which they are copied once."""
@@ -82,19 +82,19 @@ def pad_windows(
     for row, window in enumerate(windows):
         ids[row, : len(window.ids)] = window.ids
         mask[row, : len(window.ids)] = 1
-    position = [row * length + window.place for row, window in enumerate(windows)]
+    position = [row * length + window.position for row, window in enumerate(windows)]
     owner = np.concatenate([window.owner for window in windows])
     share = np.concatenate([window.share for window in windows])
     first_pieces = np.flatnonzero(np.diff(owner, prepend=-1))
     inputs = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
     if types is not None:
-        given = np.zeros_like(ids)
+        token_types = np.zeros_like(ids)
         for row, window in enumerate(windows):
             n = len(window.ids)
-            given[row, :n] = types.of(n) if window.types is None else window.types
+            token_types[row, :n] = types.of(n) if window.types is None else window.types
         # Where they are missing, every model that takes them reads 0, or tells none apart.
-        if given.any():
-            inputs["token_type_ids"] = torch.from_numpy(given)
+        if token_types.any():
+            inputs["token_type_ids"] = torch.from_numpy(token_types)
     return PaddedWindows(
         inputs=inputs,
         position=torch.from_numpy(np.concatenate(position)),
@@ -145,11 +145,11 @@ def split_by_tokens(lengths: Sequence[int], batch_tokens: int) -> list[slice]:
 
     An item that is longer stands alone.
     """
-    found: list[slice] = []
+    slices: list[slice] = []
     first = longest = 0
     for i, length in enumerate(lengths):
         longest = max(longest, length)
         if i > first and (i - first + 1) * longest > batch_tokens:
-            found.append(slice(first, i))
+            slices.append(slice(first, i))
             first, longest = i, length
-    return [*found, slice(first, len(lengths))] if lengths else []
+    return [*slices, slice(first, len(lengths))] if lengths else []

@@ -67,7 +67,7 @@ class ShardWriter:
             threads = torch.get_num_threads()  # the writing thread may have another number
 
             def write() -> None:
-                arrived = {part: each.wait()[0].numpy() for part, each in sent.items()}
+                arrived = {part: x.wait()[0].numpy() for part, x in sent.items()}
                 write_shard(folder, shard, arrived, counts, long, threads)
 
             self._pending = self._thread.submit(write), claim.pop_all()

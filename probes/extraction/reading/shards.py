@@ -41,8 +41,8 @@ class Shard:
     @cached_property
     def starts(self) -> Ints:
         """The first row of each text: rows are the kept words, text by text. Shape (texts,)."""
-        kept = kept_words(self.texts)
-        return np.cumsum(kept) - kept
+        n_words = kept_words(self.texts)
+        return np.cumsum(n_words) - n_words
 
     @cached_property
     def n_rows(self) -> int:
@@ -67,15 +67,15 @@ def shard_numbers(
         the number of the shard of each text of the view.
     """
     most = _MOST_BYTES.get(device, _MOST_BYTES["cpu"])
-    found, number, n_batches, n_bytes = [0] * len(view.texts), -1, 0, 0
+    shard_of_text, number, n_batches, n_bytes = [0] * len(view.texts), -1, 0, 0
     for batch in batches:
         more = bytes_per_word * int(kept_words([view.texts[i] for i in batch]).sum())
         if number < 0 or n_batches == _MOST_BATCHES or n_bytes + more > most:
             number, n_batches, n_bytes = number + 1, 0, 0
         n_batches, n_bytes = n_batches + 1, n_bytes + more
         for i in batch:
-            found[i] = number
-    return found
+            shard_of_text[i] = number
+    return shard_of_text
 
 
 def shards_of(view: View, numbers: Sequence[int]) -> list[Shard]:
@@ -89,7 +89,7 @@ def shards_of(view: View, numbers: Sequence[int]) -> list[Shard]:
     return [Shard(number, part, [view.texts[i] for i in part]) for number, part in enumerate(parts)]
 
 
-def whole(view: View) -> Shard:
+def single_shard(view: View) -> Shard:
     """All texts of a view as one shard."""
     return Shard(0, np.arange(len(view.texts)), view.texts)
 
@@ -108,4 +108,4 @@ def row_of_each_text(shards: Sequence[Shard], n_rows: Ints) -> Ints:
 
 def kept_words(texts: Sequence[Text]) -> Ints:
     """Number of kept words of each text. Shape (texts,)."""
-    return np.array([text.keep[1] - text.keep[0] for text in texts], dtype=np.int64)
+    return np.array([text.kept_span[1] - text.kept_span[0] for text in texts], dtype=np.int64)

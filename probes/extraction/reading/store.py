@@ -133,10 +133,10 @@ class Store:
         Raises:
             UserError: a shard's manifest is damaged.
         """
-        for found in read_shards(self.folder, self.n_shards, shard):
-            self._counts[found.number] = found.counts
-            self._long[found.number] = found.long
-            self._files[found.number].update(found.files)
+        for stored_shard in read_shards(self.folder, self.n_shards, shard):
+            self._counts[stored_shard.number] = stored_shard.counts
+            self._long[stored_shard.number] = stored_shard.long
+            self._files[stored_shard.number].update(stored_shard.files)
 
     def missing(self, shard: int, parts: Sequence[str]) -> list[str]:
         """The parts that a shard lacks."""
@@ -148,21 +148,21 @@ class Store:
         Raises:
             UserError: a file is damaged.
         """
-        found = []
+        arrays = []
         for files in self._files:
             file = files[part]
             if file.path not in self._arrays:
-                if not file.path.exists() and (why := replacement(self.folder)):
+                if not file.path.exists() and (reason := replacement(self.folder)):
                     raise UserError(
-                        f"{self.folder}: another run has given it up ({why}); run again, and "
+                        f"{self.folder}: another run has given it up ({reason}); run again, and "
                         "everything is read in fp32."
                     )
                 if damage := file.damage:
                     raise UserError(f"{file.path}: {damage}; {_remedy(file.path.parent)}")
                 # A map stays valid if another run gives up the store.
                 self._arrays[file.path] = np.load(file.path, mmap_mode="r", allow_pickle=False)
-            found.append(self._arrays[file.path])
-        return found
+            arrays.append(self._arrays[file.path])
+        return arrays
 
     @property
     def encoding(self) -> EncodingRecord:
@@ -178,9 +178,9 @@ class Store:
         """The texts of a shard that took several windows, by their places in it."""
         return self._long[shard]
 
-    def count(self, what: str) -> int:
+    def count(self, name: str) -> int:
         """A count of all shards, such as ``unknown_words``."""
-        return sum(counts[what] for counts in self._counts)
+        return sum(counts[name] for counts in self._counts)
 
 
 @dataclass(frozen=True)
@@ -353,8 +353,8 @@ def write_manifest(path: Path, content: Mapping[str, Any]) -> None:
     """Write the manifest of a store or of a shard atomically."""
     content = {"format": FORMAT, **content}
     with published(path) as temporary:
-        whole = {**content, "crc32": _crc32(content)}
-        temporary.write_text(json.dumps(whole, indent=1), encoding="utf-8")
+        manifest = {**content, "crc32": _crc32(content)}
+        temporary.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
 
 def _crc32(manifest: Mapping[str, Any]) -> int:

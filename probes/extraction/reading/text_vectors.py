@@ -31,18 +31,18 @@ class TextVectors(Collector):
     """Collects a vector of each whole text for some layers and positions.
 
     Args:
-        kept: which layer is read at which position.
+        pairs: which layer is read at which position.
         storage: the type in which vectors are stored.
     """
 
     name = "text vectors"
     model_arguments: ClassVar[Mapping[str, Any]] = {"output_hidden_states": True}
 
-    def __init__(self, kept: Sequence[tuple[int, Position]], storage: Storage = "float16") -> None:
-        self.kept, self.storage = tuple(kept), storage
+    def __init__(self, pairs: Sequence[tuple[int, Position]], storage: Storage = "float16") -> None:
+        self.pairs, self.storage = tuple(pairs), storage
         self._vectors: dict[tuple[int, Position], Tensor] = {}
         self._n_texts = 0
-        self._places: dict[Position, Tensor] = {}
+        self._pieces: dict[Position, Tensor] = {}
 
     @property
     def settings(self) -> dict[str, str | int]:
@@ -52,29 +52,29 @@ class TextVectors(Collector):
     @property
     def parts(self) -> tuple[str, ...]:
         """One part for each layer and position."""
-        return tuple(layer_part(*each) for each in self.kept)
+        return tuple(layer_part(*x) for x in self.pairs)
 
     def only(self, parts: Sequence[str]) -> TextVectors:
         """A collector of some layers and positions."""
-        return TextVectors([x for x in self.kept if layer_part(*x) in parts], self.storage)
+        return TextVectors([x for x in self.pairs if layer_part(*x) in parts], self.storage)
 
     def in_float32(self) -> TextVectors:
         """A copy of the collector with float32 storage."""
-        return TextVectors(self.kept, "float32")
+        return TextVectors(self.pairs, "float32")
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
         """Bytes of the vectors of a shard."""
         item: int = getattr(torch, self.storage).itemsize
-        return len(self.kept) * len(shard.texts) * model.hidden_size * item
+        return len(self.pairs) * len(shard.texts) * model.hidden_size * item
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         """Begin a shard without vectors."""
         assert all(text.written for text in shard.texts)
         self._n_texts, self._vectors = len(shard.texts), {}
-        both = list(zip(shard.texts, pieces, strict=True))
-        for position in {position for _, position in self.kept}:
-            places = [piece_at(position, text, own) for text, own in both]
-            self._places[position] = torch.tensor([-1 if x is None else x for x in places])
+        text_pairs = list(zip(shard.texts, pieces, strict=True))
+        for position in {position for _, position in self.pairs}:
+            places = [piece_at(position, text, parts) for text, parts in text_pairs]
+            self._pieces[position] = torch.tensor([-1 if x is None else x for x in places])
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
         """Take the vectors of each text; pieces of a long one may come in several passes.
@@ -82,9 +82,9 @@ class TextVectors(Collector):
         Each layer stays on the device that computed it.
         """
         states = layer_states(output)
-        for layer, position in self.kept:
+        for layer, position in self.pairs:
             state = states[layer].float()
-            rows, found = _taken(state, position, windows, self._places[position])
+            rows, values = _vectors_of_pass(state, position, windows, self._pieces[position])
             if (layer, position) not in self._vectors:
                 least = -math.inf if position.kind == "max" else 0.0
                 self._vectors[layer, position] = state.new_full(
@@ -92,8 +92,8 @@ class TextVectors(Collector):
                 )
             vectors, rows = self._vectors[layer, position], to_device(rows, state.device)
             before = vectors.index_select(0, rows)
-            joined = torch.maximum(found, before) if position.kind == "max" else found + before
-            vectors.index_copy_(0, rows, joined)
+            merged = torch.maximum(values, before) if position.kind == "max" else values + before
+            vectors.index_copy_(0, rows, merged)
 
     def finish(self) -> dict[str, Tensor]:
         """The vectors of each layer and position in the storage type. Each (texts, hidden size).
@@ -101,18 +101,18 @@ class TextVectors(Collector):
         Raises:
             NotFiniteError, OutOfRangeError: see `probes.extraction.reading.collectors.to_store`.
         """
-        found = {}
+        arrays = {}
         for (layer, position), vectors in self._vectors.items():
             peak = float(vectors.abs().max())
-            found[layer_part(layer, position)] = to_store(layer, vectors, peak, self.storage)
-        return found
+            arrays[layer_part(layer, position)] = to_store(layer, vectors, peak, self.storage)
+        return arrays
 
 
 def piece_at(position: Position, text: Text, pieces: Pieces) -> int | None:
     """The piece at which a text is read; None if it is several, or the text has no such piece."""
     if position.kind == "last":
-        place = len(pieces.ids) - position.from_end
-        return place if place >= 0 else None
+        index = len(pieces.ids) - position.from_end
+        return index if index >= 0 else None
     rendered = pieces.rendered or Rendered(text.words[0])
     span = position.span(rendered.text) if position.of else rendered.span_of(position.kind)
     if span is None:
@@ -124,7 +124,7 @@ def piece_at(position: Position, text: Text, pieces: Pieces) -> int | None:
     return int(inside[0 if position.kind == "after" else -1]) if len(inside) else None
 
 
-def _taken(
+def _vectors_of_pass(
     state: Tensor, position: Position, windows: PaddedWindows, places: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Texts with something to take in these windows (n,), and the vectors (n, H).
@@ -144,11 +144,11 @@ def _taken(
         )
     first_token = torch.arange(len(windows.first)) * state.shape[1]
     if position.kind == "first":
-        here, at = windows.first == 0, first_token
+        is_read, positions = windows.first == 0, first_token
     else:
-        place = places[windows.text] - windows.first
-        at = first_token + windows.n_prefix + place
-        here = (place >= 0) & (place < windows.n_pieces) & (places[windows.text] >= 0)
+        piece = places[windows.text] - windows.first
+        positions = first_token + windows.n_prefix + piece
+        is_read = (piece >= 0) & (piece < windows.n_pieces) & (places[windows.text] >= 0)
         # A piece in several windows is used in one of them.
-        here &= torch.isin(at, windows.position)
-    return windows.text[here], flat[to_device(at[here], state.device)]
+        is_read &= torch.isin(positions, windows.position)
+    return windows.text[is_read], flat[to_device(positions[is_read], state.device)]

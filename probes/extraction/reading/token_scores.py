@@ -70,35 +70,35 @@ class TokenScores(Collector):
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
         """Estimate the bytes of a shard from one piece per three characters."""
-        n_pieces = sum(len(part) for x in shard.texts for part in x.words[slice(*x.keep)]) // 3
+        n_pieces = sum(len(part) for x in shard.texts for part in x.words[slice(*x.kept_span)]) // 3
         return 4 * shard.n_rows + 16 * n_pieces
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         """Begin a shard with NaN for every piece."""
         self._pieces = pieces
-        kept = [
-            (x.bounds[t.keep[0]], x.bounds[t.keep[1]])
+        kept_spans = [
+            (x.bounds[t.kept_span[0]], x.bounds[t.kept_span[1]])
             for x, t in zip(pieces, shard.texts, strict=True)
         ]
-        self._kept_pieces = kept
-        counts = np.array([end - start for start, end in kept], dtype=np.int64)
+        self._kept_pieces = kept_spans
+        counts = np.array([end - start for start, end in kept_spans], dtype=np.int64)
         self._ends = np.cumsum(counts)
         # Piece p of a text has the row p + shift.
-        self._shift = self._ends - counts - [start for start, _ in kept]
+        self._shift = self._ends - counts - [start for start, _ in kept_spans]
         self._counts = [
-            np.diff(x.bounds[t.keep[0] : t.keep[1] + 1])
+            np.diff(x.bounds[t.kept_span[0] : t.kept_span[1] + 1])
             for x, t in zip(pieces, shard.texts, strict=True)
         ]
-        parts = [x.ids[start:end] for x, (start, end) in zip(pieces, kept, strict=True)]
+        parts = [x.ids[start:end] for x, (start, end) in zip(pieces, kept_spans, strict=True)]
         self._ids = torch.from_numpy(np.concatenate(parts))
         n = len(self._ids)
         # First with each piece masked alone, then with the later pieces of the word as well; then
         # what follows the last piece of each text.
-        n_rows = 2 * n + len(kept)
+        n_rows = 2 * n + len(kept_spans)
         self._log_p = torch.full((n_rows,), torch.nan)
         self._rank = torch.full((n_rows,), -1.0)
         self._begins = torch.zeros(n_rows)
-        self._behind = 0
+        self._lag = 0
         self._starts = np.zeros(0, dtype=bool)
 
     def copies(self, windows: Sequence[Window], reader: ModelProperties) -> list[Window]:
@@ -112,23 +112,23 @@ class TokenScores(Collector):
                 "This model reads in both directions and has no mask token, so it cannot score "
                 "tokens."
             )
-        self._behind = int(reader.causal)
+        self._lag = int(reader.causal)
         if reader.causal and self.scores_word_ends:
             self._starts = reader.word_starts
-        found: list[Window] = []
+        copies: list[Window] = []
         for window in windows:
-            piece = window.place - reader.n_prefix + window.first
+            piece = window.position - reader.n_prefix + window.first
             row = piece + self._shift[window.text]
             if reader.causal:
-                place = window.place
+                position = window.position
                 if self._starts.any() and row[-1] == self._ends[window.text] - 1:
-                    place = np.append(place, place[-1] + 1)
+                    position = np.append(position, position[-1] + 1)
                     row = np.append(row, 2 * len(self._ids) + window.text)
-                kept = replace(window, place=place, owner=row, share=np.ones(len(row)))
-                found += [kept.part(place > 0)] if (place > 0).any() else []
+                copy = replace(window, position=position, owner=row, share=np.ones(len(row)))
+                copies += [copy.part(position > 0)] if (position > 0).any() else []
             else:
-                found += self._masked(window, piece, row, reader)
-        return found
+                copies += self._masked(window, piece, row, reader)
+        return copies
 
     def _masked(
         self, window: Window, piece: Ints, row: Ints, reader: ModelProperties
@@ -143,36 +143,36 @@ class TokenScores(Collector):
         assert words is not None
         assert mask_id is not None
         ends = np.append(np.flatnonzero(np.diff(words)) + 1, len(words))
-        read = window.first + len(window.ids) - reader.n_prefix - reader.n_suffix
-        end = np.minimum(ends[np.searchsorted(ends, piece, side="right")], read)
-        places = zip(window.place, window.place + end - piece, row, strict=True)
+        window_end = window.first + len(window.ids) - reader.n_prefix - reader.n_suffix
+        end = np.minimum(ends[np.searchsorted(ends, piece, side="right")], window_end)
+        masked_spans = zip(window.position, window.position + end - piece, row, strict=True)
         share = np.ones(1)
-        for place, stop, number in places:
-            for last, kept in ((place + 1, number), (stop, number + len(self._ids))):
-                if kept == number or stop > place + 1:
+        for position, stop, number in masked_spans:
+            for last, score_row in ((position + 1, number), (stop, number + len(self._ids))):
+                if score_row == number or stop > position + 1:
                     ids = window.ids.copy()
-                    ids[place:last] = mask_id
-                    at, owner = np.array([place]), np.array([kept])
-                    yield replace(window, ids=ids, place=at, owner=owner, share=share)
+                    ids[position:last] = mask_id
+                    positions, owner = np.array([position]), np.array([score_row])
+                    yield replace(window, ids=ids, position=positions, owner=owner, share=share)
 
     def positions(self, windows: PaddedWindows) -> torch.Tensor:
         """Positions of masked pieces, or of the tokens before pieces."""
-        return windows.position - self._behind
+        return windows.position - self._lag
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
         """Score the pieces of one pass."""
         targets = self._ids[windows.word % len(self._ids)]
         for rows, logits in output.blocks():
-            own = logits.gather(1, targets[rows, None].to(logits.device))
-            total, place = logits.logsumexp(1), windows.word[rows]
-            self._log_p[place] = (own.squeeze(1) - total).cpu()
+            own_logits = logits.gather(1, targets[rows, None].to(logits.device))
+            total, score_rows = logits.logsumexp(1), windows.word[rows]
+            self._log_p[score_rows] = (own_logits.squeeze(1) - total).cpu()
             # Logits above its own, plus half of those equal to it: one step over the vocabulary.
-            above = (logits - own).sign_().sum(1)
-            self._rank[place] = ((above + logits.shape[1] - 1) / 2).cpu()
+            above = (logits - own_logits).sign_().sum(1)
+            self._rank[score_rows] = ((above + logits.shape[1] - 1) / 2).cpu()
             if self._starts.any():
                 starts = np.flatnonzero(self._starts[: logits.shape[1]])
                 begins = logits.index_select(1, torch.from_numpy(starts).to(logits.device))
-                self._begins[place] = (begins.logsumexp(1) - total).cpu()
+                self._begins[score_rows] = (begins.logsumexp(1) - total).cpu()
 
     def finish(self) -> dict[str, torch.Tensor]:
         """Collected scores of the shard, by part.
@@ -196,7 +196,7 @@ class TokenScores(Collector):
         }
 
     def _word_ends(self) -> torch.Tensor:
-        found = torch.zeros(len(self._ids))
+        word_ends = torch.zeros(len(self._ids))
         if self._starts.any():
             for text, (x, (start, end)) in enumerate(
                 zip(self._pieces, self._kept_pieces, strict=True)
@@ -205,9 +205,9 @@ class TokenScores(Collector):
                 begins = np.append(self._starts[x.ids], True)[start : end + 1]
                 begins[0] &= start > 0
                 rows = [*range(start + self._shift[text], end + self._shift[text])]
-                log_p = self._begins[[*rows, 2 * len(found) + text]] * torch.from_numpy(begins)
-                found[rows] = log_p.diff()
-        return found
+                log_p = self._begins[[*rows, 2 * len(word_ends) + text]] * torch.from_numpy(begins)
+                word_ends[rows] = log_p.diff()
+        return word_ends
 
 
 class LossOfWords(TokenScores):
@@ -228,20 +228,20 @@ class LossOfWords(TokenScores):
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         """Begin a shard, and find the words to score."""
         super().start(shard, pieces)
-        kept = [np.isin(np.arange(*text.keep), self._words[text]) for text in shard.texts]
-        self._kept = np.concatenate(kept)
+        is_scored = [np.isin(np.arange(*text.kept_span), self._words[text]) for text in shard.texts]
+        self._is_scored = np.concatenate(is_scored)
 
     def copies(self, windows: Sequence[Window], reader: ModelProperties) -> list[Window]:
         """One copy of each window with pieces of these words. See `TokenScores` for errors."""
-        some = [x.part(self._kept[x.owner]) for x in windows]
-        return super().copies([x for x in some if len(x.place)], reader)
+        some = [x.part(self._is_scored[x.owner]) for x in windows]
+        return super().copies([x for x in some if len(x.position)], reader)
 
     def _masked(
         self, window: Window, piece: Ints, row: Ints, reader: ModelProperties
     ) -> Iterator[Window]:
         assert reader.mask_id is not None
         ids = window.ids.copy()
-        ids[window.place] = reader.mask_id
+        ids[window.position] = reader.mask_id
         yield replace(window, ids=ids, owner=row)
 
 
@@ -269,10 +269,10 @@ class ScoredStretches:
     @cached_property
     def first(self) -> Ints:
         """The first stretch of each text. Shape (texts,)."""
-        kept = kept_words(self.view.texts)
-        return np.cumsum(kept) - kept
+        sizes = kept_words(self.view.texts)
+        return np.cumsum(sizes) - sizes
 
-    def place(self, text: Text, stretch: int = 0) -> int:
+    def score_index(self, text: Text, stretch: int = 0) -> int:
         """Index of the score of a text's stretch; stretches are counted from the first kept one."""
         return int(self.first[self.view.index[text]]) + stretch
 
@@ -287,8 +287,8 @@ class ScoredStretches:
         Args:
             scoring: "log_p" or "within_word".
         """
-        found: Floats = -getattr(self, scoring)
-        return found
+        surprisals: Floats = -getattr(self, scoring)
+        return surprisals
 
 
 def joined_token_scores(
@@ -299,22 +299,22 @@ def joined_token_scores(
     Args:
         parts: collected arrays of each shard.
     """
-    kept = kept_words(view.texts)
-    own = np.cumsum(kept) - kept
-    order = np.repeat(row_of_each_text(shards, kept) - own, kept) + np.arange(int(kept.sum()))
-    whole = {name: np.concatenate([each[name] for each in parts]) for name in TokenScores().parts}
-    counts = whole["pieces"].astype(np.int64)
+    sizes = kept_words(view.texts)
+    first = np.cumsum(sizes) - sizes
+    order = np.repeat(row_of_each_text(shards, sizes) - first, sizes) + np.arange(int(sizes.sum()))
+    arrays = {name: np.concatenate([x[name] for x in parts]) for name in TokenScores().parts}
+    counts = arrays["pieces"].astype(np.int64)
     stretch = np.repeat(np.arange(len(counts)), counts)
-    there = ~np.isnan(whole["log_p"])
+    is_scored = ~np.isnan(arrays["log_p"])
 
     def summed(part: str) -> Floats:
-        values = whole[part][there].astype(np.float64)
-        found: Floats = np.bincount(stretch[there], values, len(counts)).astype(np.float64)
-        return found[order]
+        values = arrays[part][is_scored].astype(np.float64)
+        sums: Floats = np.bincount(stretch[is_scored], values, len(counts)).astype(np.float64)
+        return sums[order]
 
-    n_scored = np.bincount(stretch[there], minlength=len(counts))
+    n_scored = np.bincount(stretch[is_scored], minlength=len(counts))
     rank: Floats = np.full(len(counts), -1.0)
-    rank[stretch] = whole["rank"]
+    rank[stretch] = arrays["rank"]
     rank[(counts != 1) | (n_scored != 1)] = -1
     log_p, within_word, word_ends = map(summed, ("log_p", "within_word", "word_ends"))
     return ScoredStretches(view, n_scored[order], log_p, within_word, rank[order], word_ends)

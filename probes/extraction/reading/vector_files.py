@@ -54,15 +54,15 @@ def find_vectors(name: str) -> ModelSource:
         UserError: there is no such file, or its format is unknown.
     """
     path = Path(name.removeprefix(VECTORS)).expanduser()
-    known = ", ".join((*_ARRAYS, *_STATIC))
+    kinds = ", ".join((*_ARRAYS, *_STATIC))
     if path.is_dir():
         raise UserError(
-            f"--vectors {path}: is a folder; give one file with the vectors of all words ({known})."
+            f"--vectors {path}: is a folder; give one file with the vectors of all words ({kinds})."
         )
     if not path.is_file():
         raise UserError(f"--vectors {path}: there is no such file.")
     if path.suffix not in (*_ARRAYS, *_STATIC):
-        raise UserError(f"--vectors {path}: give a file of these: {known}.")
+        raise UserError(f"--vectors {path}: give a file of these: {kinds}.")
     content = json.dumps({path.name: sha256(path)})
     digest = hashlib.sha256(content.encode()).hexdigest()
     slug = f"{folder_name(path.stem)}-{digest[:8]}"
@@ -78,17 +78,17 @@ def read_vectors(source: ModelSource, corpus: Corpus) -> GivenVectors:
     sentences = list(corpus)
     notes: dict[str, str] = {}
     if source.folder.suffix in _STATIC:
-        layers, without = _static(source.folder, sentences)
+        layers, without = _static_layers(source.folder, sentences)
         notes["words without a vector, which have zeros"] = f"{without:,}"
         progress.say(f"vectors {source.name}: {without:,} words of the corpus have none, but zeros")
     elif corpus.limited:
         raise UserError(f"--vectors {source.folder}: is of the whole corpus; leave --limit out.")
     else:
         layers = _finite_layers(source.folder, sum(map(len, sentences)))
-    texts, kept = _distinct_texts(sentences, layers, source.name, notes)
+    texts, word_rows = _distinct_texts(sentences, layers, source.name, notes)
     return GivenVectors(
         source.name,
-        {layer: vectors[kept] for layer, vectors in layers.items()},
+        {layer: vectors[word_rows] for layer, vectors in layers.items()},
         texts,
         revision=source.revision,
         digest=source.digest,
@@ -116,9 +116,9 @@ def _distinct_texts(
             )
         start = end
     if differing:
-        what = "sentences that occur again with other vectors, of which the first are used"
-        notes[what] = f"{differing:,}"
-        progress.warn(f"vectors {name}: {differing:,} {what}")
+        note = "sentences that occur again with other vectors, of which the first are used"
+        notes[note] = f"{differing:,}"
+        progress.warn(f"vectors {name}: {differing:,} {note}")
     return list(first), np.concatenate(rows)
 
 
@@ -181,9 +181,9 @@ def _arrays_of_file(path: Path, n_words: int) -> dict[str, NDArray[Any]]:
     """
     try:
         if path.suffix == ".safetensors":
-            found = load_file(path)
+            tensors = load_file(path)
             half = torch.bfloat16  # which numpy does not know
-            return {k: (x.float() if x.dtype == half else x).numpy() for k, x in found.items()}
+            return {k: (x.float() if x.dtype == half else x).numpy() for k, x in tensors.items()}
         if path.suffix == ".npy":
             with path.open("rb") as file:
                 _header(file, path.stat().st_size)
@@ -200,8 +200,8 @@ def _arrays_of_file(path: Path, n_words: int) -> dict[str, NDArray[Any]]:
     except UserError:
         raise
     except Exception as error:  # whatever a damaged file makes readers raise
-        why = " ".join(f"{error}".split())[:120] or type(error).__name__
-        raise UserError(f"{path}: cannot be read ({why}); write it anew.") from error
+        reason = " ".join(f"{error}".split())[:120] or type(error).__name__
+        raise UserError(f"{path}: cannot be read ({reason}); write it anew.") from error
 
 
 def _header(file: IO[bytes], size: int) -> NDArray[Any]:
@@ -220,24 +220,24 @@ def _header(file: IO[bytes], size: int) -> NDArray[Any]:
     return np.broadcast_to(np.zeros((), dtype), shape)
 
 
-def _static(path: Path, sentences: Iterable[Sentence]) -> tuple[Layers, int]:
+def _static_layers(path: Path, sentences: Iterable[Sentence]) -> tuple[Layers, int]:
     """The vectors of word forms, lower-cased where the form has none, and how many have none."""
     words = [word for sentence in sentences for word in sentence.words]
-    wanted = {*words, *map(str.lower, words)}
-    found: dict[str, NDArray[Any]] = {}
+    forms = {*words, *map(str.lower, words)}
+    vectors: dict[str, NDArray[Any]] = {}
     size, claimed, n_words, last = 0, None, 0, ""
     # Some words contain other line breaks.
     with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
         for number, line in enumerate(file, start=1):
-            word, _, rest = line.rstrip().partition(" ")
-            if number == 1 and word.isdecimal() and rest.strip().isdecimal():
-                claimed, size = int(word), int(rest)
+            word, _, numbers = line.rstrip().partition(" ")
+            if number == 1 and word.isdecimal() and numbers.strip().isdecimal():
+                claimed, size = int(word), int(numbers)
                 continue
-            n_words, last = n_words + bool(rest), rest or last
-            if word not in wanted or word in found:
+            n_words, last = n_words + bool(numbers), numbers or last
+            if word not in forms or word in vectors:
                 continue
             try:
-                vector = np.array(rest.split(), dtype=np.float32)
+                vector = np.array(numbers.split(), dtype=np.float32)
             except ValueError as error:
                 raise UserError(f"{path}, line {number}: not a word and numbers.") from error
             if not len(vector) or (size and len(vector) != size):
@@ -246,16 +246,16 @@ def _static(path: Path, sentences: Iterable[Sentence]) -> tuple[Layers, int]:
                 )
             if not np.isfinite(vector).all():
                 raise UserError(f"{path}, line {number}: a value is NaN or infinite; correct it.")
-            found[word], size = vector, len(vector)
+            vectors[word], size = vector, len(vector)
     if claimed is not None and (claimed != n_words or len(last.split()) != size):
         raise UserError(
             f"{path}: has {n_words:,} words, the last with {len(last.split())} numbers; its first "
             f"line says {claimed:,} with {size}. Get it anew, or correct the line."
         )
-    if not found:
+    if not vectors:
         raise UserError(f"{path}: has no word of the corpus.")
     zeros = np.zeros(size, dtype=np.float32)
-    rows = [found.get(word, found.get(word.lower())) for word in words]
+    rows = [vectors.get(word, vectors.get(word.lower())) for word in words]
     without = sum(row is None for row in rows)
     return {0: np.stack([zeros if row is None else row for row in rows])}, without
 
@@ -305,9 +305,9 @@ class GivenVectors:
         self.notes = dict(notes or {})
         starts = np.cumsum([0, *map(len, texts)])
         self._rows = {text: int(start) for text, start in zip(texts, starts[:-1], strict=True)}
-        first, *others = self._layers
+        first, *further = self._layers
         shape = self._layers[first].shape
-        for layer in (first, *others):
+        for layer in (first, *further):
             if self._layers[layer].shape != shape or len(shape) != 2:
                 raise UserError(
                     f"{name}: layer {layer} has the shape {self._layers[layer].shape}, layer "
@@ -360,26 +360,26 @@ class GivenVectors:
         name = self.info.name
         if type(collector) is not WordVectors:
             raise UserError(f"{name}: given vectors have no {collector.name}; leave it out.")
-        found = {}
-        rows = np.concatenate([self._places(text) for text in shard.texts])
-        for layer, _ in collector.kept:
+        arrays = {}
+        rows = np.concatenate([self._rows_of(text) for text in shard.texts])
+        for layer, _ in collector.pairs:
             if layer not in self._layers:
-                given = ", ".join(map(str, self._layers))
+                names = ", ".join(map(str, self._layers))
                 raise UserError(
-                    f"{name}: no vectors of layer {layer}; give --layers {given.replace(' ', '')}."
+                    f"{name}: no vectors of layer {layer}; give --layers {names.replace(' ', '')}."
                 )
-            own = self._layers[layer][rows]
-            own = own.toarray() if isinstance(own, csr_array) else own
-            vectors = torch.from_numpy(np.array(own, dtype=np.float32))
+            array = self._layers[layer][rows]
+            array = array.toarray() if isinstance(array, csr_array) else array
+            vectors = torch.from_numpy(np.array(array, dtype=np.float32))
             peak = float(vectors.abs().max())
-            found[layer_part(layer)] = to_store(layer, vectors, peak, collector.storage)
-        return found
+            arrays[layer_part(layer)] = to_store(layer, vectors, peak, collector.storage)
+        return arrays
 
-    def _places(self, text: Text) -> NDArray[np.int64]:
+    def _rows_of(self, text: Text) -> NDArray[np.int64]:
         start = self._rows.get(text.words)
         if start is None or text.mask is not None:
             raise UserError(f"{self.info.name}: no vectors of {' '.join(text.words)[:80]!r}.")
-        return np.arange(start + text.keep[0], start + text.keep[1])
+        return np.arange(start + text.kept_span[0], start + text.kept_span[1])
 
 
 def _digest_of_arrays(layers: Mapping[int, NDArray[Any] | csr_array]) -> str:
@@ -388,8 +388,8 @@ def _digest_of_arrays(layers: Mapping[int, NDArray[Any] | csr_array]) -> str:
         digest.update(f"{layer} {vectors.dtype.str} {vectors.shape}".encode())
         parts = [vectors]
         if isinstance(vectors, csr_array):
-            places = (each.astype(np.int64) for each in (vectors.indices, vectors.indptr))
-            parts = [vectors.data, *places]
+            indices = (x.astype(np.int64) for x in (vectors.indices, vectors.indptr))
+            parts = [vectors.data, *indices]
         for part in parts:
             digest.update(np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()

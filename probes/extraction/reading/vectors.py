@@ -61,14 +61,14 @@ class Sharded:
         Raises:
             ValueError: there is no such row.
         """
-        found = np.empty((len(rows), self.shape[1]), self.dtype)
+        copies = np.empty((len(rows), self.shape[1]), self.dtype)
         shard = np.searchsorted(self.bounds, rows, side="right") - 1
         in_order = np.argsort(shard, kind="stable")
         counts = np.bincount(shard, minlength=len(self.arrays))
         parts = np.split(in_order, np.cumsum(counts)[:-1])
         for array, first, places in zip(self.arrays, self.bounds[:-1], parts, strict=True):
-            found[places] = array[rows[places] - first]
-        return found
+            copies[places] = array[rows[places] - first]
+        return copies
 
 
 class StoredVectors(Store):
@@ -95,9 +95,9 @@ class StoredVectors(Store):
 
     def of(self, which: Position | Sublayer | None) -> StoredVectors:
         """A copy with vectors of whole texts at one position, or of words at one site."""
-        found = copy(self)
-        found._which = which
-        return found
+        vectors = copy(self)
+        vectors._which = which
+        return vectors
 
     @property
     def n_layers(self) -> int:
@@ -124,8 +124,8 @@ class StoredVectors(Store):
         key = f"{self._which} {key}"
         if key not in self._derived:
             self._derived[key] = make()
-        found: T = self._derived[key]
-        return found
+        result: T = self._derived[key]
+        return result
 
     def forget_derived(self) -> None:
         """Forget all results: a probe's code that failed may have changed them."""

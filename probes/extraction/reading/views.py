@@ -27,7 +27,7 @@ class Text:
 
     Attributes:
         words: at least one.
-        keep: the words `[start, end)` whose vectors are kept.
+        kept_span: the words `[start, end)` whose vectors are kept.
         mask: the word that the mask token replaces.
         written: whether the words are stretches of a text as it was written, with the spaces in it,
             which is split into subwords as one.
@@ -35,7 +35,7 @@ class Text:
     """
 
     words: tuple[str, ...]
-    keep: tuple[int, int]
+    kept_span: tuple[int, int]
     mask: int | None = None
     written: bool = False
     chat: bool = False
@@ -74,12 +74,12 @@ class View:
         """SHA-256 of the content."""
         digest = hashlib.sha256(self.name.encode())
         for text in self.texts:
-            content = (text.words, text.keep, text.mask)
+            content = (text.words, text.kept_span, text.mask)
             # Written texts are named only where there are any, since they came after the first
             # stores.
             kinds = [x for x in ("chat", "special") if getattr(text, x)]
-            named = (*content, "whole", *kinds) if text.written else content
-            digest.update(repr(named).encode())
+            identity = (*content, "whole", *kinds) if text.written else content
+            digest.update(repr(identity).encode())
         return digest.hexdigest()
 
 
@@ -114,16 +114,16 @@ def view_name(example: Example, hiding: ViewName) -> ViewName:
     return "plain" if example.words is None else "own"
 
 
-def shared(texts: Sequence[Text]) -> list[Text]:
+def merged_texts(texts: Sequence[Text]) -> list[Text]:
     """The texts, where texts of the same words become one that keeps what any of them keeps."""
-    keep: dict[tuple[str, ...], tuple[int, int]] = {}
+    kept_spans: dict[tuple[str, ...], tuple[int, int]] = {}
     for text in texts:
-        start, end = keep.get(text.words, text.keep)
-        keep[text.words] = min(start, text.keep[0]), max(end, text.keep[1])
-    return [replace(text, keep=keep[text.words]) for text in texts]
+        start, end = kept_spans.get(text.words, text.kept_span)
+        kept_spans[text.words] = min(start, text.kept_span[0]), max(end, text.kept_span[1])
+    return [replace(text, kept_span=kept_spans[text.words]) for text in texts]
 
 
-def cut_away(example: Example) -> bool:
+def is_cut_away(example: Example) -> bool:
     """Whether the cut view removes the hidden word's cue, or leaves no text at all."""
     return example.hide == 0 or (
         example.hide is not None and example.cue is not None and example.cue > example.hide

@@ -41,7 +41,7 @@ class Window:
         ids: token ids, special tokens included. Shape (length,).
         text: number of the text.
         first: the first of the text's pieces that is in the window.
-        place: index into `ids` of each piece that is used, grouped by word. Shape (pieces,).
+        position: index into `ids` of each piece that is used, grouped by word. Shape (pieces,).
         owner: the word that each piece belongs to, as its row in the shard. Shape (pieces,).
         share: weight of each piece in its word's vector. Shape (pieces,).
         types: token types, where they are not those of a single text. Shape (length,).
@@ -50,20 +50,20 @@ class Window:
     ids: Ints
     text: int
     first: int
-    place: Ints
+    position: Ints
     owner: Ints
     share: Floats
     types: Ints | None = None
 
-    def part(self, kept: NDArray[np.bool_]) -> Window:
-        """A copy that uses only some of the pieces. Shape of `kept`: (pieces,)."""
-        place, owner, share = self.place[kept], self.owner[kept], self.share[kept]
-        return replace(self, place=place, owner=owner, share=share)
+    def part(self, is_kept: NDArray[np.bool_]) -> Window:
+        """A copy that uses only some of the pieces. Shape of `is_kept`: (pieces,)."""
+        position, owner, share = self.position[is_kept], self.owner[is_kept], self.share[is_kept]
+        return replace(self, position=position, owner=owner, share=share)
 
 
 def windows_of_text(
     pieces: Pieces,
-    keep: tuple[int, int],
+    kept_span: tuple[int, int],
     pooling: Pooling,
     *,
     capacity: int,
@@ -77,7 +77,7 @@ def windows_of_text(
 
     Args:
         pieces: the text as subwords.
-        keep: the words `[start, end)` whose vectors are kept; windows that hold none of their
+        kept_span: the words `[start, end)` whose vectors are kept; windows that hold none of their
             pieces are left out.
         pooling: which pieces make a word's vector.
         capacity: subwords that a window holds, special tokens not counted.
@@ -87,20 +87,20 @@ def windows_of_text(
         first_row: the row of its first kept word.
     """
     spans = window_spans(len(pieces.ids), capacity)
-    used, owner = pooled_pieces(pieces.bounds, keep, pooling)
+    used, owner = pooled_pieces(pieces.bounds, kept_span, pooling)
     share = 1 / np.bincount(owner)[owner]
     parts: list[Any] = [slice(None)]
     if len(spans) > 1:
         window = window_of_pieces(pieces.bounds, spans, causal=causal)[used]
         parts = [np.flatnonzero(window == index) for index in range(len(spans))]
-    found = []
-    for (start, end), here in zip(spans, parts, strict=True):
-        place = used[here] - start + len(prefix)
-        if len(place):
+    windows = []
+    for (start, end), selected in zip(spans, parts, strict=True):
+        position = used[selected] - start + len(prefix)
+        if len(position):
             ids = np.array([*prefix, *pieces.ids[start:end], *suffix], dtype=np.int64)
-            rows = owner[here] + first_row
-            found.append(Window(ids, text, start, place, rows, share[here]))
-    return found
+            rows = owner[selected] + first_row
+            windows.append(Window(ids, text, start, position, rows, share[selected]))
+    return windows
 
 
 def window_spans(n_pieces: int, capacity: int) -> list[tuple[int, int]]:
@@ -142,9 +142,9 @@ def window_of_pieces(
     if len(spans) == 1:
         return np.zeros(len(pieces), dtype=np.int64)
     owner = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-    whole = _most_context(bounds[:-1], bounds[1:], spans, causal)[owner]
-    single = _most_context(pieces, pieces + 1, spans, causal)
-    return np.where(whole >= 0, whole, single)
+    word_window = _most_context(bounds[:-1], bounds[1:], spans, causal)[owner]
+    piece_window = _most_context(pieces, pieces + 1, spans, causal)
+    return np.where(word_window >= 0, word_window, piece_window)
 
 
 def _most_context(first: Ints, end: Ints, spans: Sequence[tuple[int, int]], causal: bool) -> Ints:
@@ -156,26 +156,26 @@ def _most_context(first: Ints, end: Ints, spans: Sequence[tuple[int, int]], caus
     window = np.searchsorted(starts, first, side="right") - 1
     while True:
         left, right = first - starts[window], ends[window] - end
-        here = left if causal else np.minimum(left, right)
-        here[(window < 0) | (right < 0)] = -1
-        if (here < 0).all():
+        context = left if causal else np.minimum(left, right)
+        context[(window < 0) | (right < 0)] = -1
+        if (context < 0).all():
             return best
-        better = (here >= 0) & (here >= margin)
-        best[better], margin[better] = window[better], here[better]
+        better = (context >= 0) & (context >= margin)
+        best[better], margin[better] = window[better], context[better]
         window = np.maximum(window - 1, -1)
 
 
-def pooled_pieces(bounds: Ints, keep: tuple[int, int], pooling: Pooling) -> tuple[Ints, Ints]:
+def pooled_pieces(bounds: Ints, kept_span: tuple[int, int], pooling: Pooling) -> tuple[Ints, Ints]:
     """The pieces that make up each kept word's vector.
 
     Returns:
         pieces (n,) and, for each, the word it belongs to, counted from `keep[0]` (n,).
     """
-    first, end = bounds[keep[0] : keep[1]], bounds[keep[0] + 1 : keep[1] + 1]
+    first, end = bounds[kept_span[0] : kept_span[1]], bounds[kept_span[0] + 1 : kept_span[1] + 1]
     if pooling == "first":
         return first, np.arange(len(first))
     if pooling == "last":
         return end - 1, np.arange(len(first))
-    return np.arange(bounds[keep[0]], bounds[keep[1]]), np.repeat(
+    return np.arange(bounds[kept_span[0]], bounds[kept_span[1]]), np.repeat(
         np.arange(len(first)), end - first
     )

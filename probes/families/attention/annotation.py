@@ -57,8 +57,8 @@ class Annotation:
 
     def at(self, offset: int) -> Words:
         """Words whose head is this many words further on."""
-        found: Words = self.head == self.position + offset
-        return found
+        words: Words = self.head == self.position + offset
+        return words
 
     def lengths(self, words: Words) -> Ints:
         """Number of words in the sentences of some words."""
@@ -104,21 +104,21 @@ def annotation_of(sentences: Sequence[Sentence], excluded: NDArray[np.bool_]) ->
     return Annotation(sentence, position, head, relations, features, len(sentences))
 
 
-def frequent(gold: Mapping[str, Annotation]) -> tuple[list[str], dict[str, int]]:
+def frequent_relations(gold: Mapping[str, Annotation]) -> tuple[list[str], dict[str, int]]:
     """Relations to score, most frequent first, and test words of those that are too rare.
 
     Args:
         gold: by split.
     """
     counts = {name: int(words.sum()) for name, words in gold["test"].relations.items()}
-    every = sorted(counts, key=lambda name: (-counts[name], name))
+    names = sorted(counts, key=lambda name: (-counts[name], name))
     scored = [
         name
-        for name in every
+        for name in names
         if min(counts[name], gold["dev"].of(name).sum()) >= FEWEST_WORDS
         and gold["train"].of(name).any()
     ]
-    return scored, {name: counts[name] for name in every if name not in scored}
+    return scored, {name: counts[name] for name in names if name not in scored}
 
 
 def best_offset(train: Annotation, words: Words) -> int:

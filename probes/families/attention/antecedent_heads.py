@@ -54,36 +54,36 @@ def mention_counts(sentences: Iterable[Sentence]) -> Counter[tuple[str, str]]:
 
 def anaphor_questions(corpus: Corpus) -> LinkQuestions:
     """The anaphors of each sentence of dev and test, in the window that ends with it."""
-    asked = {}
+    questions = {}
     for split in ("dev", "test"):
-        times, kept = mention_counts(corpus.splits[split]), []
+        times, sentences = mention_counts(corpus.splits[split]), []
         for s in corpus.splits[split]:
             mentions = (m for m in s.mentions if not m.unfit and times[s.document, m.entity] > 1)
-            kept.append(replace(s, mentions=tuple(mentions)))
-        asked[split] = [(window, [*anaphors(window)]) for window in windows(kept, WINDOW)]
-    return asked
+            sentences.append(replace(s, mentions=tuple(mentions)))
+        questions[split] = [(window, [*anaphors(window)]) for window in windows(sentences, WINDOW)]
+    return questions
 
 
 def anaphors(window: Sentence) -> Iterator[LinkQuestion]:
     """The mentions in the last sentence that have an antecedent in the window.
 
-    What is known of an anaphor is which head words are those of an antecedent, then the scores of
-    `GUESSES`.
+    The fixed scores of an anaphor: which head words are those of an antecedent, then the scores
+    of `GUESSES`.
     """
     words = [word.lower() for word in window.words]
     heads = [head_of(mention.span, window.heads) for mention in window.mentions]
     # In the order of head words, so that the last candidate is the nearest.
-    every = sorted(zip(heads, window.mentions, strict=True), key=lambda pair: pair[0])
-    for head, later in every:
+    mentions = sorted(zip(heads, window.mentions, strict=True), key=lambda pair: pair[0])
+    for head, later in mentions:
         right: dict[int, bool] = {}  # two mentions may have one head word
-        for place, mention in every:
+        for candidate, mention in mentions:
             if mention.span[1] <= later.span[0]:
-                right[place] = right.get(place, False) or mention.entity == later.entity
+                right[candidate] = right.get(candidate, False) or mention.entity == later.entity
         if later.span[0] >= window.starts[-1] and any(right.values()):
-            links = tuple(((head, head + 1), (place, place + 1)) for place in right)
-            alike = [right[place] for place in right if words[place] == words[head]]
+            links = tuple(((head, head + 1), (candidate, candidate + 1)) for candidate in right)
+            same_word = [right[candidate] for candidate in right if words[candidate] == words[head]]
             scores = [float(x) for x in right.values()]
-            guesses = scores[-1], float([*scores, *alike][-1]), sum(scores) / len(scores)
+            guesses = scores[-1], float([*scores, *same_word][-1]), sum(scores) / len(scores)
             yield LinkQuestion((ALL_ANAPHORS, form_of(later, window)), links, (*scores, *guesses))
 
 
@@ -111,12 +111,12 @@ def antecedent_heads(context: ModelContext) -> Measured:
 
     def value(question: LinkQuestion, weights: Floats) -> Floats:
         """Whether each head is right, then the guesses. Shape (layers, heads + guesses)."""
-        right, guesses = np.split(np.array(question.known), [len(question.links)])
+        right, guesses = np.split(np.array(question.fixed_scores), [len(question.links)])
         hits = right[weights[..., :-1].argmax(0)]
         return np.hstack([hits, np.tile(guesses, (len(hits), 1))])
 
-    asked = anaphor_questions(context.corpus)
-    answers = link_answers(context, asked, value)
+    questions = anaphor_questions(context.corpus)
+    answers = link_answers(context, questions, value)
     scored, rows = [], []
     for feature in answers.frequent:
         hits = answers.parts(feature, np.s_[:, : -len(GUESSES)])
@@ -128,14 +128,14 @@ def antecedent_heads(context: ModelContext) -> Measured:
             )
         )
         for name, parts in zip(GUESSES, guessed, strict=True):
-            found = ratio_estimate(parts["test"], answers.heads.test)
-            rows.append(Row.estimated("antecedent", found, axes={**axes, "baseline": name}))
+            estimate = ratio_estimate(parts["test"], answers.heads.test)
+            rows.append(Row.estimated("antecedent", estimate, axes={**axes, "baseline": name}))
     test = context.corpus.splits["test"]
     n_anaphors = sum(times - 1 for times in mention_counts(test).values())
-    n_asked = sum(len(questions) for _, questions in asked["test"])
+    n_questions = sum(len(of_window) for _, of_window in questions["test"])
     n_unfit = sum(bool(mention.unfit) for s in test for mention in s.mentions)
     notes = [
-        f"Test: {n_asked:,} of {n_anaphors:,} anaphors have an antecedent in the {WINDOW} "
+        f"Test: {n_questions:,} of {n_anaphors:,} anaphors have an antecedent in the {WINDOW} "
         "sentences that are read together."
         + f" Left out: {n_unfit:,} in parts, or empty."
         * bool(n_unfit)

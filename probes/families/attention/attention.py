@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Floats
 from probes.examples.examples import NotServedError
-from probes.families.attention.annotation import Annotation, annotation_of, frequent
+from probes.families.attention.annotation import Annotation, annotation_of, frequent_relations
 from probes.families.attention.head_charts import CHARTS
 from probes.families.attention.heads import (
     ABOVE,
@@ -27,14 +27,14 @@ from probes.families.attention.heads import (
     masses,
     numbers,
 )
-from probes.families.attention.scoring import ScoredHeads, of_words, relations, tree_scores
+from probes.families.attention.scoring import ScoredHeads, relations, tree_scores, word_parts
 from probes.families.attention.tables import RELATIONS, TREES, choice_tables, pattern_table
 from probes.measurements.measurement import Measured, NoOptions, Request, measurement
 from probes.measurements.pivots import Pivot, note_of
 from probes.records.record import FitsPerLayer, Record, subject_title
 from probes.records.row import AxisValue, Row
 from probes.records.values import Estimate
-from probes.statistics.metrics import shown
+from probes.statistics.metrics import printed_score
 from probes.statistics.of_families.ratios import (
     RatioParts,
     p_values_of_ratios,
@@ -74,25 +74,25 @@ class Heads:
         """Places of the layers in the collector's parts."""
         return [layer - 1 for layer in self.layers]
 
-    def named(self, cell: int) -> tuple[int, int]:
+    def layer_and_head(self, cell: int) -> tuple[int, int]:
         """Layer and head, both counted from 1."""
         layer, head = divmod(cell, self.n)
         return self.layers[layer], head + 1
 
     def rows(
-        self, metric: str, found: RatioParts, axes: Axes, split: str = "test"
+        self, metric: str, parts: RatioParts, axes: Axes, split: str = "test"
     ) -> Iterator[Row]:
         """The scores of all heads; those on test have intervals."""
-        ends = np.full((len(found.scores), 2), np.nan)
+        ends = np.full((len(parts.scores), 2), np.nan)
         if split == "test":
-            ends = ratio_intervals(found, self.test)
+            ends = ratio_intervals(parts, self.test)
         for cell, (score, pair) in enumerate(
-            zip(found.scores.tolist(), ends.tolist(), strict=True)
+            zip(parts.scores.tolist(), ends.tolist(), strict=True)
         ):
-            layer, head = self.named(cell)
+            layer, head = self.layer_and_head(cell)
             low, high = (round(end, 6) for end in pair)
             of = {"head": head, **axes}
-            yield Row(metric, round(score, 6), layer, low, high, split, found.n, axes=of)
+            yield Row(metric, round(score, 6), layer, low, high, split, parts.n, axes=of)
 
 
 def block_layers(request: Request) -> FitsPerLayer:
@@ -206,10 +206,10 @@ def attention(context: ModelContext) -> Measured:
         f"of single heads, with intervals over {heads.test.clusters}."
     )
     gold["train"] = annotation_of(splits["train"], np.zeros(len(splits["train"]), dtype=bool))
-    rows = [*of_texts(context, heads)]
+    rows = [*statistic_rows(context, heads)]
     of_class: dict[Any, str] = classes(masses(rows)).to_dict()
-    rows += of_features(context, heads, gold["test"])
-    scored, arrays, more = of_annotation(context, heads, gold)
+    rows += feature_rows(context, heads, gold["test"])
+    scored, arrays, more = relations_and_trees(context, heads, gold)
     rows += scored
     for (layer, head), name in of_class.items():
         rows.append(Row(CLASS, None, layer, axes={"head": head, "feature": name}))
@@ -221,29 +221,29 @@ def attention(context: ModelContext) -> Measured:
     return Measured(rows, arrays, {}, facts, [*notes, *more])
 
 
-def of_texts(context: ModelContext, heads: Heads) -> Iterator[Row]:
+def statistic_rows(context: ModelContext, heads: Heads) -> Iterator[Row]:
     """Statistics of maps, averaged over the texts of test."""
     values = context.of_sentences("test", "statistics")[:, heads.blocks].astype(np.float64)
-    for place, name in enumerate(STATISTICS):
+    for column, name in enumerate(STATISTICS):
         metric, _, offset = name.partition(" ")
         axes: Axes = {"feature": int(offset)} if offset else {}
         if name in MASSES:
             metric, axes = "pattern", {"feature": name}
-        yield from rows_of_means(metric, axes, values[..., place], heads)
+        yield from rows_of_means(metric, axes, values[..., column], heads)
 
 
-def of_features(context: ModelContext, heads: Heads, gold: Annotation) -> Iterator[Row]:
+def feature_rows(context: ModelContext, heads: Heads, gold: Annotation) -> Iterator[Row]:
     """Attention to words with a feature, and to special tokens and punctuation together.
 
     Sentences without such a word are left out; if there are several, the one that receives most
     counts (Kovaleva et al. 2019, section 4.4). Special tokens and punctuation receive what other
     words do not (after Clark et al. 2019, section 3.2).
     """
-    received = of_words(context, "received", "test", heads.blocks)
+    received = word_parts(context, "received", "test", heads.blocks)
     if "punctuation" in gold.features:
-        others = received * ~gold.features["punctuation"][:, None, None]
+        to_words = received * ~gold.features["punctuation"][:, None, None]
         starts = np.flatnonzero(gold.position == 0)
-        values = 1 - np.add.reduceat(others, starts, axis=0, dtype=np.float64)
+        values = 1 - np.add.reduceat(to_words, starts, axis=0, dtype=np.float64)
         yield from rows_of_means("special", {}, values, heads)
     for feature, words in gold.features.items():
         if words.any():
@@ -260,9 +260,9 @@ def rows_of_means(metric: str, axes: Axes, values: Floats, heads: Heads) -> Iter
     Args:
         values: shape (texts, layers, heads + 1); the last head is uniform.
     """
-    known: NDArray[np.bool_] = np.logical_and.reduce(~np.isnan(values), axis=(1, 2))
-    if known.any():
-        counts, filled = known.astype(np.float64), np.where(known[:, None, None], values, 0)
+    valid: NDArray[np.bool_] = np.logical_and.reduce(~np.isnan(values), axis=(1, 2))
+    if valid.any():
+        counts, filled = valid.astype(np.float64), np.where(valid[:, None, None], values, 0)
         of_heads = filled[..., :-1].reshape(len(values), -1)
         yield from heads.rows(metric, RatioParts(of_heads, counts), axes)
         uniform = RatioParts(filled[..., -1], counts).scores.tolist()
@@ -270,35 +270,37 @@ def rows_of_means(metric: str, axes: Axes, values: Floats, heads: Heads) -> Iter
             yield Row(metric, round(value, 6), layer, axes={**axes, "baseline": "uniform"})
 
 
-def of_annotation(
+def relations_and_trees(
     context: ModelContext, heads: Heads, gold: Mapping[str, Annotation]
 ) -> tuple[list[Row], dict[str, NDArray[Any]], list[str]]:
     """Rows, arrays and notes of heads that are scored on relations and trees."""
-    names, rare = frequent(gold)
+    names, rare = frequent_relations(gold)
     of_trees, chains = tree_scores(context, heads.blocks, gold)
     rows: list[Row] = []
-    notes, lacking = [], []
-    every: list[tuple[int, ScoredHeads]] = []
+    notes, empty_titles = [], []
+    all_best_heads: list[tuple[int, ScoredHeads]] = []
     of_relations = relations(context, heads.blocks, gold, names)
     for title, scored in ((RELATIONS, of_relations), (TREES, of_trees)):
-        of_title, chosen = scored_rows(scored, heads)
+        of_title, best_heads = scored_rows(scored, heads)
         rows += of_title
-        lacking += [title] * (not chosen)
-        every += chosen
+        empty_titles += [title] * (not best_heads)
+        all_best_heads += best_heads
     if chains:
-        shares = ", ".join(f"{row.axes['baseline']} {shown(row.value, 'uas')}" for row in chains)
+        shares = ", ".join(
+            f"{row.axes['baseline']} {printed_score(row.value, 'uas')}" for row in chains
+        )
         notes.append(note_of(TREES, f"Chains on test: {shares}."))
     if rare:
         counts = ", ".join(f"{name} {n}" for name, n in rare.items())
         notes.append(note_of(RELATIONS, f"Not scored (too rare); words in test: {counts}."))
-    if lacking:
-        notes.append(f"Left out for lack of annotation: {', '.join(lacking)}.")
+    if empty_titles:
+        notes.append(f"Left out for lack of annotation: {', '.join(empty_titles)}.")
     arrays: dict[str, NDArray[Any]] = {"test_clusters": heads.test.of_sentence}
-    if every:
+    if all_best_heads:
         of_all = {
-            "test_sums": [x.heads["test"].sums[:, 0] for _, x in every],
-            "test_counts": [x.heads["test"].counts for _, x in every],
-            "test_baseline_sums": [x.baseline["test"].sums[:, 0] for _, x in every],
+            "test_sums": [x.heads["test"].sums[:, 0] for _, x in all_best_heads],
+            "test_counts": [x.heads["test"].counts for _, x in all_best_heads],
+            "test_baseline_sums": [x.baseline["test"].sums[:, 0] for _, x in all_best_heads],
         }
         arrays |= {name: np.array(x, dtype=np.float32) for name, x in of_all.items()}
     return [*rows, *chains], arrays, notes
@@ -309,25 +311,25 @@ def scored_rows(
 ) -> tuple[list[Row], list[tuple[int, ScoredHeads]]]:
     """Rows of all heads, then of those that are best on dev, and these heads with their layers."""
     rows: list[Row] = []
-    chosen = []
-    for each in scored:
-        rows += of_scored(each, heads)
-        chosen.append(best_on_dev(each, heads))
-    return [*rows, *of_chosen(chosen, heads)], chosen
+    best_heads = []
+    for candidates in scored:
+        rows += score_rows(candidates, heads)
+        best_heads.append(best_on_dev(candidates, heads))
+    return [*rows, *best_head_rows(best_heads, heads)], best_heads
 
 
-def of_scored(scored: ScoredHeads, heads: Heads) -> Iterator[Row]:
+def score_rows(scored: ScoredHeads, heads: Heads) -> Iterator[Row]:
     """The scores of all heads on dev and test, and those of the baseline."""
     n = len(scored.directions)
-    for place, direction in enumerate(scored.directions):
+    for index, direction in enumerate(scored.directions):
         axes = {"direction": direction, **scored.axes}
-        for split, found in scored.heads.items():
-            own = RatioParts(found.sums[:, place::n], found.counts)
-            yield from heads.rows(scored.measure, own, axes, split)
+        for split, parts in scored.heads.items():
+            of_direction = RatioParts(parts.sums[:, index::n], parts.counts)
+            yield from heads.rows(scored.measure, of_direction, axes, split)
             of, baseline = {**axes, "baseline": scored.baseline_kind}, scored.baseline[split]
             if scored.has_baselines:
-                beside = RatioParts(baseline.sums[:, place::n], baseline.counts)
-                yield from heads.rows(scored.measure, beside, of, split)
+                of_baseline = RatioParts(baseline.sums[:, index::n], baseline.counts)
+                yield from heads.rows(scored.measure, of_baseline, of, split)
             else:
                 value = round(float(baseline.scores[0]), 6)
                 yield Row(scored.measure, value, split=split, axes=of)
@@ -340,7 +342,7 @@ def best_on_dev(scored: ScoredHeads, heads: Heads) -> tuple[int, ScoredHeads]:
         dev = dev - scored.baseline["dev"].scores
     best = int(np.nanargmax(dev))
     cell, direction = divmod(best, len(scored.directions))
-    layer, head = heads.named(cell)
+    layer, head = heads.layer_and_head(cell)
     axes = {"head": head, "direction": scored.directions[direction], **scored.axes}
     return layer, replace(
         scored,
@@ -350,20 +352,20 @@ def best_on_dev(scored: ScoredHeads, heads: Heads) -> tuple[int, ScoredHeads]:
     )
 
 
-def of_chosen(chosen: Sequence[tuple[int, ScoredHeads]], heads: Heads) -> Iterator[Row]:
+def best_head_rows(best_heads: Sequence[tuple[int, ScoredHeads]], heads: Heads) -> Iterator[Row]:
     """Rows of the heads that were chosen by one measure, which are tested together."""
-    pairs = [(each.heads["test"], each.baseline["test"]) for _, each in chosen]
+    pairs = [(best.heads["test"], best.baseline["test"]) for _, best in best_heads]
     p_of = p_values_of_ratios(pairs, heads.test)
-    for (layer, each), (test, baseline), p in zip(chosen, pairs, p_of, strict=True):
-        chance = Estimate(value=each.chance, interval=None)
+    for (layer, best), (test, baseline), p in zip(best_heads, pairs, p_of, strict=True):
+        chance = Estimate(value=best.chance, interval=None)
         above = ratio_difference(test, baseline, heads.test)
-        for metric, found, more in (
-            (each.measure, ratio_estimate(test, heads.test), {}),
-            (each.measure, ratio_estimate(baseline, heads.test), {"baseline": each.baseline_kind}),
-            (each.measure, chance, {"baseline": CHANCE}),
-            (ABOVE, above, {"measure": each.measure}),
+        for metric, estimate, more in (
+            (best.measure, ratio_estimate(test, heads.test), {}),
+            (best.measure, ratio_estimate(baseline, heads.test), {"baseline": best.baseline_kind}),
+            (best.measure, chance, {"baseline": CHANCE}),
+            (ABOVE, above, {"measure": best.measure}),
         ):
-            low, high = found.interval or (None, None)
+            low, high = estimate.interval or (None, None)
             own_p = p if metric == ABOVE else None
-            axes = {**each.axes, **more}
-            yield Row(metric, found.value, layer, low, high, n=test.n, p=own_p, axes=axes)
+            axes = {**best.axes, **more}
+            yield Row(metric, estimate.value, layer, low, high, n=test.n, p=own_p, axes=axes)

@@ -93,18 +93,18 @@ def layout_of(windows: PaddedWindows, pieces: Sequence[Pieces]) -> Layout:
     rows, places = np.divmod(windows.position.numpy(), length)
     counts = np.bincount(rows, minlength=len(windows.text))
     of_windows = [pieces[text] for text in windows.text.tolist()]
-    whole = [i for i, each in enumerate(of_windows) if counts[i] == len(each.ids)]
-    word = np.full((len(whole), length), -1, dtype=np.int64)
-    for row, window in enumerate(whole):
+    indices = [i for i, x in enumerate(of_windows) if counts[i] == len(x.ids)]
+    word = np.full((len(indices), length), -1, dtype=np.int64)
+    for row, window in enumerate(indices):
         sizes = np.diff(of_windows[window].bounds)
         word[row, places[rows == window]] = np.repeat(np.arange(len(sizes)), sizes)
-    kept = torch.tensor(whole, dtype=torch.int64)
+    index = torch.tensor(indices, dtype=torch.int64)
     return Layout(
-        window=kept,
-        text=windows.text[kept],
-        real=windows.inputs["attention_mask"][kept].bool(),
+        window=index,
+        text=windows.text[index],
+        real=windows.inputs["attention_mask"][index].bool(),
         word=torch.from_numpy(word),
-        n_words=torch.tensor([len(of_windows[i].bounds) - 1 for i in whole], dtype=torch.int64),
+        n_words=torch.tensor([len(of_windows[i].bounds) - 1 for i in indices], dtype=torch.int64),
     )
 
 
@@ -137,7 +137,7 @@ class HeadSums(AttentionCollector):
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         """Begin a shard with nothing found."""
         self._shard, self._pieces = shard, pieces
-        self._found: dict[int, dict[str, torch.Tensor]] = {}
+        self._block_parts: dict[int, dict[str, torch.Tensor]] = {}
         self._n_mean_maps = 0
 
     def prepare(self, windows: PaddedWindows) -> None:
@@ -151,21 +151,21 @@ class HeadSums(AttentionCollector):
 
     def take(self, block: int, maps: torch.Tensor, visible: torch.Tensor) -> None:
         """Keep statistics, words and trees of the texts that have one window."""
-        if block not in self._found:
-            self._found[block] = self._empty(maps.shape[1])
-        found = self._found[block]
+        if block not in self._block_parts:
+            self._block_parts[block] = self._empty(maps.shape[1])
+        parts = self._block_parts[block]
         at = self._layout = self._layout.to(maps.device)
         if not len(at.text):
             return
         if len(at.text) < len(maps):
             maps, visible = maps[at.window], visible[at.window]
-        alike = uniform(visible)
-        both = [self.statistics(each, at, visible.sum(-1)) for each in (maps, alike)]
-        found["statistics"][at.text.cpu()] = torch.cat(both, dim=1).cpu()
-        if (averaged := at.n_tokens == TOKENS).any():
-            found["mean_maps"] += maps[averaged][..., :TOKENS, :TOKENS].sum(0).cpu()
-        given = torch.cat([received(each, at) for each in (maps, alike)], dim=1) @ at.members
-        of_words = {"received": (given / at.n_tokens[:, None, None]).transpose(1, 2)}
+        uniform_maps = uniform(visible)
+        map_statistics = [self.statistics(x, at, visible.sum(-1)) for x in (maps, uniform_maps)]
+        parts["statistics"][at.text.cpu()] = torch.cat(map_statistics, dim=1).cpu()
+        if (is_averaged := at.n_tokens == TOKENS).any():
+            parts["mean_maps"] += maps[is_averaged][..., :TOKENS, :TOKENS].sum(0).cpu()
+        sums = torch.cat([attention_to(x, at) for x in (maps, uniform_maps)], dim=1) @ at.members
+        of_words = {"received": (sums / at.n_tokens[:, None, None]).transpose(1, 2)}
         if "trees" in self.parts:
             between = at.between_words(maps)
             of_words |= {
@@ -173,8 +173,8 @@ class HeadSums(AttentionCollector):
                 "trees": trees_of_maps(between, at.n_words),
             }
         for part, values in of_words.items():
-            kept = values[(at.pieces > 0).to(values.device)]
-            found[part][self._rows] = kept.to(found[part].dtype).cpu()
+            word_values = values[(at.pieces > 0).to(values.device)]
+            parts[part][self._rows] = word_values.to(parts[part].dtype).cpu()
 
     def statistics(self, maps: torch.Tensor, layout: Layout, visible: torch.Tensor) -> torch.Tensor:
         """The statistics of maps; see the function."""
@@ -193,15 +193,15 @@ class HeadSums(AttentionCollector):
 
     def finish(self) -> dict[str, torch.Tensor]:
         """All parts of the shard, blocks stacked."""
-        blocks = [self._found[block] for block in sorted(self._found)]
-        found = {
+        blocks = [self._block_parts[block] for block in sorted(self._block_parts)]
+        parts = {
             part: torch.stack([block[part] for block in blocks], dim=int(part != "mean_maps"))
             for part in self.parts
             if part in blocks[0]
         }
-        self._found = {}
+        self._block_parts = {}
         n_mean_maps = {"n_mean_maps": torch.tensor([self._n_mean_maps])}
-        return found | n_mean_maps if "n_mean_maps" in self.parts else found
+        return parts | n_mean_maps if "n_mean_maps" in self.parts else parts
 
 
 class SegmentSums(HeadSums):
@@ -237,16 +237,16 @@ class SegmentSums(HeadSums):
                 "it has no second segment: it reads from left to right, or its tokenizer puts "
                 "nothing between two texts"
             )
-        found = []
+        pair_windows = []
         for window in windows:
             pieces = self._pieces[window.text]
             second = int(pieces.bounds[self._second[self._shard.texts[window.text]]])
-            ids, types, place = reader.pair.filled(pieces.ids, second)
+            ids, types, positions = reader.pair.filled(pieces.ids, second)
             if len(ids) <= reader.window:
-                found.append(replace(window, ids=ids, types=types, place=place))
+                pair_windows.append(replace(window, ids=ids, types=types, position=positions))
             else:  # not whole, like windows of longer texts
-                found.append(window.part(window.place == window.place[0]))
-        return found
+                pair_windows.append(window.part(window.position == window.position[0]))
+        return pair_windows
 
     def statistics(self, maps: torch.Tensor, layout: Layout, visible: torch.Tensor) -> torch.Tensor:
         """The statistics of maps, and the two of segments."""
@@ -256,8 +256,8 @@ class SegmentSums(HeadSums):
         members = torch.stack([(word >= 0) & (word < second), word >= second], dim=1).float()
         between = members[:, None] @ maps @ members.transpose(1, 2)[:, None]
         shares = between / members.sum((1, 2))[:, None, None, None]
-        own = shares.diagonal(dim1=-2, dim2=-1).sum(-1)
-        segments = torch.stack([own, shares.sum((-2, -1)) - own], dim=-1)
+        within = shares.diagonal(dim1=-2, dim2=-1).sum(-1)
+        segments = torch.stack([within, shares.sum((-2, -1)) - within], dim=-1)
         return torch.cat([super().statistics(maps, layout, visible), segments], dim=-1)
 
 
@@ -298,11 +298,11 @@ class LinkWeights(AttentionCollector):
         """Find the pairs of words of the links of a pass."""
         self._layout = layout_of(windows, self._pieces)
         pairs = [
-            (row, one, other, link)
+            (row, source, target, link)
             for row, text in enumerate(self._layout.text.tolist())
             for link, (span, to) in enumerate(self._texts[text], start=self._first[text])
-            for one in range(*span)
-            for other in range(*to)
+            for source in range(*span)
+            for target in range(*to)
         ]
         self._pairs = np.array(pairs, dtype=np.int64).reshape(-1, 4).T
 
@@ -310,12 +310,12 @@ class LinkWeights(AttentionCollector):
         """Keep the weights of the links of whole texts."""
         shape = self._first[-1], maps.shape[1] + 1
         weights = self._weights.setdefault(block, np.full(shape, np.nan, np.float32))
-        row, one, other, link = self._pairs
+        row, source, target, link = self._pairs
         if not len(link):
             return
         layout = self._layout = self._layout.to(maps.device)
-        both = [layout.between_words(x[layout.window]) for x in (maps, uniform(visible))]
-        of_pairs = torch.cat(both, dim=1)[row, :, one, other].cpu().numpy()
+        word_maps = [layout.between_words(x[layout.window]) for x in (maps, uniform(visible))]
+        of_pairs = torch.cat(word_maps, dim=1)[row, :, source, target].cpu().numpy()
         first = np.flatnonzero(np.diff(link, prepend=-1))
         weights[link[first]] = np.maximum.reduceat(of_pairs, first)
 
@@ -337,12 +337,12 @@ def most_attended(between: torch.Tensor) -> torch.Tensor:
         shape (texts, words, heads, 2).
     """
     itself = torch.eye(between.shape[-1], dtype=torch.bool, device=between.device)
-    others = between.masked_fill(itself, 0)
-    found = []
+    between_others = between.masked_fill(itself, 0)
+    partners = []
     for dim in (-1, -2):
-        weight, place = others.max(dim)
-        found.append(place.masked_fill(weight <= 0, -1))
-    return torch.stack(found, dim=-1).transpose(1, 2)
+        weight, partner = between_others.max(dim)
+        partners.append(partner.masked_fill(weight <= 0, -1))
+    return torch.stack(partners, dim=-1).transpose(1, 2)
 
 
 def trees_of_maps(between: torch.Tensor, n_words: torch.Tensor) -> torch.Tensor:
@@ -356,13 +356,13 @@ def trees_of_maps(between: torch.Tensor, n_words: torch.Tensor) -> torch.Tensor:
     weights = between.reshape(n * heads, width, width).double().cpu().numpy()
     turned = weights.transpose(0, 2, 1)
     sizes = np.repeat(n_words.cpu().numpy(), heads)
-    kept = np.arange(width) < sizes[:, None]
-    found = [
+    is_word = np.arange(width) < sizes[:, None]
+    trees = [
         arborescences(weights, sizes),
         arborescences(turned, sizes),
-        spanning_trees(-(weights + turned), kept),
+        spanning_trees(-(weights + turned), is_word),
     ]
-    stacked = torch.from_numpy(np.stack(found, axis=-1))
+    stacked = torch.from_numpy(np.stack(trees, axis=-1))
     return stacked.view(n, heads, width, len(TREES)).transpose(1, 2)
 
 
@@ -377,7 +377,7 @@ def statistics(maps: torch.Tensor, layout: Layout, visible: torch.Tensor) -> tor
         shape (texts, heads, statistics).
     """
     n_tokens = layout.n_tokens[:, None].float()
-    columns = received(maps, layout) / n_tokens[..., None]
+    columns = attention_to(maps, layout) / n_tokens[..., None]
     # A row's entropy is a share of the greatest; rows that see one token are left out.
     counted = (layout.real & (visible > 1)).float()
     weight = counted / visible.clamp(min=2).log()
@@ -385,26 +385,26 @@ def statistics(maps: torch.Tensor, layout: Layout, visible: torch.Tensor) -> tor
     # Separators are the special tokens after the first word.
     is_separator = layout.real & (layout.word < 0) & ((layout.word >= 0).cumsum(-1) > 0)
     separators = (columns * is_separator[:, None]).sum(-1)
-    found = {
+    values = {
         "entropy": entropy / counted.sum(-1, keepdim=True),
         "first": columns[..., 0],
         "separators": separators.masked_fill(~is_separator.any(-1)[:, None], torch.nan),
-        "vertical": in_columns(maps, layout) / n_tokens,
+        "vertical": column_attention(maps, layout) / n_tokens,
     }
     for offset in OFFSETS:
         diagonal, first = torch.diagonal(maps, offset, -2, -1), max(0, -offset)
         real = layout.real[:, first : first + diagonal.shape[-1]]
-        found[f"offset {offset:+d}"] = (diagonal * real[:, None]).sum(-1) / n_tokens
-    found["diagonal"] = torch.stack([found[f"offset {x:+d}"] for x in (-1, 0, 1)]).sum(0)
-    return torch.stack([found[name] for name in STATISTICS], dim=-1)
+        values[f"offset {offset:+d}"] = (diagonal * real[:, None]).sum(-1) / n_tokens
+    values["diagonal"] = torch.stack([values[f"offset {x:+d}"] for x in (-1, 0, 1)]).sum(0)
+    return torch.stack([values[name] for name in STATISTICS], dim=-1)
 
 
-def received(maps: torch.Tensor, layout: Layout) -> torch.Tensor:
+def attention_to(maps: torch.Tensor, layout: Layout) -> torch.Tensor:
     """Total attention that each token receives. Shape (texts, heads, length)."""
     return (layout.real[:, None, None].float() @ maps).squeeze(2)
 
 
-def in_columns(maps: torch.Tensor, layout: Layout) -> torch.Tensor:
+def column_attention(maps: torch.Tensor, layout: Layout) -> torch.Tensor:
     """Attention to the columns that receive most, summed over rows. Shape (texts, heads).
 
     Columns are chosen on even rows and measured on odd ones, and vice versa. Measured on the rows
@@ -412,10 +412,10 @@ def in_columns(maps: torch.Tensor, layout: Layout) -> torch.Tensor:
     """
     even = torch.arange(maps.shape[-1], device=maps.device) % 2 == 0
     halves = torch.stack([layout.real & even, layout.real & ~even], dim=1)
-    given = halves[:, None].float() @ maps  # (texts, heads, 2, length)
-    ranked = given.masked_fill(~layout.real[:, None, None], -1).flip(2)
-    chosen = ranked.topk(min(COLUMNS, maps.shape[-1])).indices
-    return given.gather(-1, chosen).sum((-2, -1))
+    column_sums = halves[:, None].float() @ maps  # (texts, heads, 2, length)
+    ranked = column_sums.masked_fill(~layout.real[:, None, None], -1).flip(2)
+    columns = ranked.topk(min(COLUMNS, maps.shape[-1])).indices
+    return column_sums.gather(-1, columns).sum((-2, -1))
 
 
 def uniform(visible: torch.Tensor) -> torch.Tensor:

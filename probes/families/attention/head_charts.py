@@ -18,7 +18,7 @@ from probes.families.attention.heads import (
 from probes.measurements.chart_views import Cells, Maps
 from probes.measurements.row_filters import rows_where
 from probes.records.row import AxisValue, Row
-from probes.statistics.metrics import decimals, shown
+from probes.statistics.metrics import decimals, printed_score
 
 if TYPE_CHECKING:
     from probes.measurements.pivots import ShownRecords
@@ -43,9 +43,9 @@ MOST_DESCRIBED = 5
 
 
 @lru_cache(maxsize=8)
-def about_heads(found: ShownRecords, model: str) -> dict[tuple[int, int], dict[str, str]]:
+def tooltips(shown_records: ShownRecords, model: str) -> dict[tuple[int, int], dict[str, str]]:
     """Tooltips by layer and head."""
-    rows = found.records[model].rows
+    rows = shown_records.records[model].rows
     of_heads: dict[tuple[int, int], list[dict[str, Any]]] = {}
     for line in numbers(rows):
         if line["head"] is not None and line["split"] == "test":
@@ -54,28 +54,28 @@ def about_heads(found: ShownRecords, model: str) -> dict[tuple[int, int], dict[s
     for (layer, head), lines in of_heads.items():
         by_measure = {(x["metric"], x["feature"]): x for x in lines}
         (name,) = (feature for metric, feature in by_measure if metric == CLASS)
-        own = {"head": f"layer {layer}, head {head}: {name}"}
-        own |= {
+        tooltip = {"head": f"layer {layer}, head {head}: {name}"}
+        tooltip |= {
             text: _value_and_baseline(by_measure[x])
             for x, text in DESCRIBED.items()
             if x in by_measure
         }
-        known = [x for x in lines if x["metric"] == "relation" and x["value"] is not None]
-        for x in sorted(known, key=lambda x: x["baseline"] - x["value"])[:MOST_DESCRIBED]:
-            own[f"{x['feature']}, {x['direction']}"] = _value_and_baseline(x)
-        texts[layer, head] = own
+        relations = [x for x in lines if x["metric"] == "relation" and x["value"] is not None]
+        for x in sorted(relations, key=lambda x: x["baseline"] - x["value"])[:MOST_DESCRIBED]:
+            tooltip[f"{x['feature']}, {x['direction']}"] = _value_and_baseline(x)
+        texts[layer, head] = tooltip
     for choice in choices(rows):
-        place: Any = choice.test.layer, choice.test.axes["head"]
+        key: Any = choice.test.layer, choice.test.axes["head"]
         best_for = choice.feature or choice.test.metric.upper()
-        if place in texts:
-            before = texts[place].get("best on dev for")
-            texts[place]["best on dev for"] = f"{before}, {best_for}" if before else best_for
+        if key in texts:
+            before = texts[key].get("best on dev for")
+            texts[key]["best on dev for"] = f"{before}, {best_for}" if before else best_for
     return texts
 
 
 def _value_and_baseline(line: dict[str, Any]) -> str:
     """The number of a head with its baseline."""
-    value, baseline = (shown(line[name], "entropy") for name in ("value", "baseline"))
+    value, baseline = (printed_score(line[name], "entropy") for name in ("value", "baseline"))
     return f"{value} ({line['baseline_kind'].replace('-', '−')}: {baseline})"
 
 
@@ -89,24 +89,24 @@ class RelationsGrid:
         "head on dev. Offset: the best fixed distance on train."
     )
 
-    def missing(self, found: ShownRecords) -> dict[str, str]:
+    def missing(self, shown_records: ShownRecords) -> dict[str, str]:
         """Models without relations."""
-        without = (m for m, x in found.records.items() if not _relations(x.rows))
-        return {**found.lacking, **dict.fromkeys(without, "it has no relations")}
+        without = (m for m, x in shown_records.records.items() if not _relations(x.rows))
+        return {**shown_records.missing, **dict.fromkeys(without, "it has no relations")}
 
-    def chart(self, found: ShownRecords, style: Style) -> Chart:
+    def chart(self, shown_records: ShownRecords, style: Style) -> Chart:
         """A panel for each model, whose first column is the best offset."""
         import pandas as pd
 
         from probes.tables import charts
 
         cells: list[tuple[Any, ...]] = []
-        for model, record in found.records.items():
+        for model, record in shown_records.records.items():
             if not (relations := _relations(record.rows)):
                 continue
-            every = rows_where(head_frame(record.rows), ["relation"], {"split": ["dev", "test"]})
-            place = ["feature", "layer", "direction", "head"]
-            scores = every.pivot(index=place, columns="split", values="value").astype(float)
+            heads = rows_where(head_frame(record.rows), ["relation"], {"split": ["dev", "test"]})
+            axes = ["feature", "layer", "direction", "head"]
+            scores = heads.pivot(index=axes, columns="split", values="value").astype(float)
             best = scores.loc[scores.groupby(["feature", "layer"])["dev"].idxmax(), "test"]
             for choice in relations:
                 cells.append((model, choice.feature, "offset", choice.baseline.value))
@@ -128,8 +128,8 @@ class RelationsGrid:
 
 def _relations(rows: Iterable[Row]) -> list[Choice]:
     """The most frequent relations, in ascending order."""
-    found = [choice for choice in choices(rows) if choice.test.metric == "relation"]
-    return sorted(found, key=lambda x: -(x.test.n or 0))[:MOST_RELATIONS][::-1]
+    relations = [choice for choice in choices(rows) if choice.test.metric == "relation"]
+    return sorted(relations, key=lambda x: -(x.test.n or 0))[:MOST_RELATIONS][::-1]
 
 
 GRIDS = (
@@ -155,7 +155,7 @@ CHARTS = (
             low=0.0,
             high=1.0,
             where={"head": ..., "feature": feature, "baseline": None, "chosen": None},
-            more=about_heads,
+            more=tooltips,
         )
         for name, title, metric, feature in GRIDS
     ),

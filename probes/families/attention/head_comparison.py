@@ -91,10 +91,10 @@ def attention_change(context: PairContext) -> Measured:
     of_heads = np.stack([changes[text] for text in texts])[:, :, [x - 1 for x in context.layers]]
     with_mean = np.concatenate([of_heads.mean(3, keepdims=True), of_heads], axis=3)
     rows = []
-    for place, estimate in zip(
+    for cell, estimate in zip(
         np.ndindex(with_mean.shape[1:]), _means(context, view, texts, with_mean), strict=True
     ):
-        metric, layer, head = CHANGES[place[0]], context.layers[place[1]], place[2]
+        metric, layer, head = CHANGES[cell[0]], context.layers[cell[1]], cell[2]
         axes = {"base": base.model.name, **({"head": head} if head else {})}
         rows.append(Row.estimated(metric, estimate, layer, axes=axes, n=len(texts)))
     note = "Divergence: Jensen–Shannon, in nats, of the attention from a token; at most .693."
@@ -138,18 +138,18 @@ def head_similarity(context: ModelContext) -> Measured:
         NotServedError: layers have one head, or there is one layer, or no sentence fits.
     """
     distances = context.of_texts("distances")
-    whole = np.flatnonzero(~np.isnan(distances).any((1, 2)))
-    if not len(whole):
+    texts = np.flatnonzero(~np.isnan(distances).any((1, 2)))
+    if not len(texts):
         raise NotServedError("there are no two heads in a layer, no two layers, or no whole text")
-    kept = distances[whole][:, [layer - 1 for layer in context.layers]]
-    three = np.concatenate([kept, kept[..., 1:] - kept[..., :1]], axis=2)
+    values = distances[texts][:, [layer - 1 for layer in context.layers]]
+    three = np.concatenate([values, values[..., 1:] - values[..., :1]], axis=2)
     rows = [
-        Row.estimated(DISTANCES[metric], estimate, context.layers[layer], n=len(whole))
+        Row.estimated(DISTANCES[metric], estimate, context.layers[layer], n=len(texts))
         for (layer, metric), estimate in zip(
-            np.ndindex(three.shape[1:]), _means(context, context.view, whole, three), strict=True
+            np.ndindex(three.shape[1:]), _means(context, context.view, texts, three), strict=True
         )
     ]
-    return Measured(rows, notes=list(_sample_notes(context, whole, len(distances))))
+    return Measured(rows, notes=list(_sample_notes(context, texts, len(distances))))
 
 
 def _means(
@@ -165,8 +165,8 @@ def _means(
     for i in sample(context.corpus):
         sentence.setdefault(view.index[plain_text(context.corpus.splits["test"][i])], i)
     clusters = partition.of_sentence[[sentence[int(text)] for text in texts]]
-    drawn, cluster = np.unique(clusters, return_inverse=True)
-    return means(values.reshape(len(values), -1), cluster, len(drawn), partition.clusters)
+    units, cluster = np.unique(clusters, return_inverse=True)
+    return means(values.reshape(len(values), -1), cluster, len(units), partition.clusters)
 
 
 def _sample_notes(

@@ -40,13 +40,13 @@ def sample(corpus: Corpus, split: str = "test", n: int = N_SENTENCES) -> list[in
     sentences = corpus.splits[split]
     # A sentence beyond the bound by itself would end the sample wherever it is drawn.
     short = [i for i, sentence in enumerate(sentences) if len(sentence) ** 2 <= MOST_PAIRS]
-    drawn = np.random.default_rng(0).permutation(short)[:n].astype(int)
-    n_pairs = np.cumsum([len(sentences[i]) ** 2 for i in drawn])
-    return sorted(drawn[n_pairs <= MOST_PAIRS].tolist())
+    indices = np.random.default_rng(0).permutation(short)[:n].astype(int)
+    n_pairs = np.cumsum([len(sentences[i]) ** 2 for i in indices])
+    return sorted(indices[n_pairs <= MOST_PAIRS].tolist())
 
 
 class MapsOfTexts(AttentionCollector):
-    """Keeps all maps of a pass, and gives those of each whole text to `keep`."""
+    """Keeps all maps of a pass, and gives those of each whole text to `add_text`."""
 
     name = "attention maps"
 
@@ -80,9 +80,9 @@ class MapsOfTexts(AttentionCollector):
             zip(self._layout.text.tolist(), self._layout.n_tokens.tolist(), strict=True)
         ):
             maps = torch.stack([block[row, :, :n, :n] for block in self._blocks])
-            self.keep(text, maps, ids[row, :n])
+            self.add_text(text, maps, ids[row, :n])
 
-    def keep(self, text: int, maps: torch.Tensor, ids: torch.Tensor) -> None:
+    def add_text(self, text: int, maps: torch.Tensor, ids: torch.Tensor) -> None:
         """Keep the maps of a text.
 
         Args:
@@ -115,20 +115,20 @@ def maps_of_texts(
 ) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
     """Place in the view, maps (blocks, heads, tokens, tokens) and tokens of each whole text."""
     for shard, parts in context.read(view, kind()):
-        for place, text in enumerate(shard.index.tolist()):
-            if f"maps {place}" in parts:
-                yield text, parts[f"maps {place}"], parts[f"ids {place}"]
+        for number, text in enumerate(shard.index.tolist()):
+            if f"maps {number}" in parts:
+                yield text, parts[f"maps {number}"], parts[f"ids {number}"]
 
 
-def jensen_shannon(maps: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+def jensen_shannon(maps: torch.Tensor, other_maps: torch.Tensor) -> torch.Tensor:
     """Jensen–Shannon divergence of rows in nats, between 0 and ln 2. Shape (…, tokens).
 
     Args:
-        maps, others: rows sum to 1. Shape (…, tokens, tokens).
+        maps, other_maps: rows sum to 1. Shape (…, tokens, tokens).
     """
     entropy = torch.special.entr
-    both = entropy((maps + others) / 2) - (entropy(maps) + entropy(others)) / 2
-    divergence: torch.Tensor = both.sum(-1).clamp(min=0)
+    terms = entropy((maps + other_maps) / 2) - (entropy(maps) + entropy(other_maps)) / 2
+    divergence: torch.Tensor = terms.sum(-1).clamp(min=0)
     return divergence
 
 
@@ -142,10 +142,10 @@ def change_of_maps(maps: torch.Tensor, base: torch.Tensor) -> Floats:
         the cosine of the flattened maps (Kovaleva et al. 2019, section 4.3), and the
         Jensen–Shannon divergence averaged over tokens; exactly 1 and 0 for equal maps.
     """
-    one, other = maps.double(), base.double()
-    product, *squares = ((x * y).sum((-2, -1)) for x, y in ((one, other), (one, one), (other,) * 2))
+    a, b = maps.double(), base.double()
+    product, *squares = ((x * y).sum((-2, -1)) for x, y in ((a, b), (a, a), (b,) * 2))
     cosine = product / (squares[0] * squares[1]).sqrt()
-    changes: Floats = torch.stack([cosine, jensen_shannon(one, other).mean(-1)]).numpy()
+    changes: Floats = torch.stack([cosine, jensen_shannon(a, b).mean(-1)]).numpy()
     return changes
 
 
@@ -168,7 +168,7 @@ class HeadDistances(MapsOfTexts):
         """Bytes of two numbers for each text and block."""
         return 16 * len(shard.texts) * model.n_layers
 
-    def keep(self, text: int, maps: torch.Tensor, ids: torch.Tensor) -> None:
+    def add_text(self, text: int, maps: torch.Tensor, ids: torch.Tensor) -> None:
         """Measure the distances of a text."""
         self._parts[str(text)] = mean_distances(maps.double())
 
@@ -259,20 +259,20 @@ class AttentionGradients(LossOfWords, AttentionCollector):
             log_p = logits.log_softmax(1).gather(1, targets[rows, None].to(logits.device))
             loss = -log_p[:, 0] @ weight[rows].to(logits.device)
             of_states += torch.autograd.grad(loss, output.states)[0]
-        maps = [each for each, _ in self._maps]
+        maps = [attention for attention, _ in self._maps]
         gradients = torch.autograd.grad(output.states, maps, of_states)
-        rest = windows.pieces.clone()
-        rest[:, 0] = False
-        first = torch.zeros_like(rest)
+        is_piece = windows.pieces.clone()
+        is_piece[:, 0] = False
+        first = torch.zeros_like(is_piece)
         first[:, 0] = True
-        kinds = torch.stack([first, real & ~first & ~rest, rest], dim=1).float()
+        kinds = torch.stack([first, real & ~first & ~is_piece, is_piece], dim=1).float()
         numbers = [
-            by_kind(attention.detach(), visible, gradient, real, kinds)
+            gradients_by_kind(attention.detach(), visible, gradient, real, kinds)
             for (attention, visible), gradient in zip(self._maps, gradients, strict=True)
         ]
         for row, text in enumerate(windows.text.tolist()):
-            whole = windows.n_pieces[row] == len(self._pieces[text].ids)
-            self._of_texts[text] = torch.stack([x[row] for x in numbers]).where(whole, torch.nan)
+            is_whole = windows.n_pieces[row] == len(self._pieces[text].ids)
+            self._of_texts[text] = torch.stack([x[row] for x in numbers]).where(is_whole, torch.nan)
 
     def finish(self) -> dict[str, torch.Tensor]:
         """The numbers of the shard; NaN for texts without a token to predict.
@@ -287,7 +287,7 @@ class AttentionGradients(LossOfWords, AttentionCollector):
         return {"gradients": torch.stack(texts)}
 
 
-def by_kind(
+def gradients_by_kind(
     maps: torch.Tensor,
     visible: torch.Tensor,
     gradients: torch.Tensor,
@@ -304,8 +304,8 @@ def by_kind(
     """
     seen = (visible.cpu() & real[:, :, None]).float()
     n, uniform = real.sum(1, keepdim=True), seen / seen.sum(-1, keepdim=True).clamp(min=1)
-    weights, gradient, share, alike = (
+    weights, gradient, share, uniform_share = (
         torch.einsum("tij,tkj->tk", seen * x, kinds)
         for x in (seen, gradients.abs().mean(1).cpu(), maps.mean(1).cpu(), uniform)
     )
-    return torch.stack([gradient / weights, share / n, alike / n], dim=-1)
+    return torch.stack([gradient / weights, share / n, uniform_share / n], dim=-1)

@@ -21,7 +21,7 @@ from probes.families.attention.attention import (
     head_view,
 )
 from probes.families.attention.heads import ABOVE, NOT_PUNCTUATION
-from probes.families.attention.scoring import linked, relations, tree_scores
+from probes.families.attention.scoring import linked_words, relations, tree_scores
 from probes.measurements.measurement import Measured, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import AxisValue, Row
@@ -65,7 +65,7 @@ def head_scores(weights: Floats, maps: Floats) -> Floats:
     return scores
 
 
-def fitted(groups: Sequence[Group], strengths: Sequence[float] = STRENGTHS) -> Floats:
+def fitted_weights(groups: Sequence[Group], strengths: Sequence[float] = STRENGTHS) -> Floats:
     """The weights with the highest posterior, by L-BFGS. Shape (strengths, 2, heads)."""
     from scipy.optimize import minimize
     from scipy.special import log_softmax
@@ -80,20 +80,20 @@ def fitted(groups: Sequence[Group], strengths: Sequence[float] = STRENGTHS) -> F
         weights = (point.reshape(2, n_heads) / scale).astype(np.float32)
         for maps, heads in groups:
             logs = log_softmax(head_scores(weights, maps), axis=-1)
-            known, errors = heads != ROOT, np.exp(logs)
-            value -= float(logs[known, heads[known]].sum(dtype=np.float64))
-            errors[known, heads[known]] -= 1
-            errors[~known] = 0
-            both = np.stack([errors, errors.swapaxes(-1, -2)]).reshape(2, -1)
-            gradient += (both @ maps.reshape(n_heads, -1).T / scale).ravel()
+            has_head, errors = heads != ROOT, np.exp(logs)
+            value -= float(logs[has_head, heads[has_head]].sum(dtype=np.float64))
+            errors[has_head, heads[has_head]] -= 1
+            errors[~has_head] = 0
+            error_rows = np.stack([errors, errors.swapaxes(-1, -2)]).reshape(2, -1)
+            gradient += (error_rows @ maps.reshape(n_heads, -1).T / scale).ravel()
         return value / n, gradient / n
 
-    found = [np.zeros(2 * n_heads)]
+    points = [np.zeros(2 * n_heads)]
     exact = {"ftol": 1e-10, "gtol": 1e-6, "maxcor": 20}
     for strength in strengths:
-        fit = minimize(objective, found[-1], (strength,), "L-BFGS-B", True, options=exact)
-        found.append(fit.x)
-    weights: Floats = np.stack(found[1:]).reshape(-1, 2, n_heads) / scale
+        fit = minimize(objective, points[-1], (strength,), "L-BFGS-B", True, options=exact)
+        points.append(fit.x)
+    weights: Floats = np.stack(points[1:]).reshape(-1, 2, n_heads) / scale
     return weights
 
 
@@ -106,12 +106,12 @@ def word_maps(
 
     view = view_over(map(plain_text, sentences), "plain")
     places: dict[int, list[int]] = defaultdict(list)
-    for place, sentence in enumerate(sentences):
-        places[view.index[plain_text(sentence)]] += [place] * (len(sentence) > 1)
+    for number, sentence in enumerate(sentences):
+        places[view.index[plain_text(sentence)]] += [number] * (len(sentence) > 1)
     for text, maps, _ in maps_of_texts(context, view, WordMaps):
-        for place in places[text]:
-            n = len(sentences[place])
-            yield place, maps[of.blocks, :, :n, :n].flatten(0, 1).float().numpy()
+        for number in places[text]:
+            n = len(sentences[number])
+            yield number, maps[of.blocks, :, :n, :n].flatten(0, 1).float().numpy()
 
 
 def _fitted_mixes(
@@ -124,11 +124,11 @@ def _fitted_mixes(
     governors = np.where(gold.of(NOT_PUNCTUATION), gold.head, ROOT)
     by_sentence = np.split(governors, np.cumsum([*map(len, sentences)])[:-1])
     by_length = defaultdict(list)
-    for place, maps in word_maps(context, sentences, of):
-        by_length[len(by_sentence[place])].append((maps, by_sentence[place]))
+    for number, maps in word_maps(context, sentences, of):
+        by_length[len(by_sentence[number])].append((maps, by_sentence[number]))
     groups = [
-        (np.stack([maps for maps, _ in each], axis=1), np.stack([heads for _, heads in each]))
-        for each in by_length.values()
+        (np.stack([maps for maps, _ in pairs], axis=1), np.stack([heads for _, heads in pairs]))
+        for pairs in by_length.values()
     ]
     if not any((heads != ROOT).any() for _, heads in groups):
         raise NotServedError(_BARE.format("train"))
@@ -137,7 +137,7 @@ def _fitted_mixes(
     weights = np.zeros((len(parts), len(STRENGTHS), 2, n))
     with context.bar(len(parts)) as bar:
         for mix, part in zip(weights, parts, strict=True):
-            mix[..., part] = fitted([(maps[part], heads) for maps, heads in groups])
+            mix[..., part] = fitted_weights([(maps[part], heads) for maps, heads in groups])
             bar.update(1)
     return weights, sum(map(len, by_length.values()))
 
@@ -154,14 +154,14 @@ def _scores(
     sentences = context.corpus.splits[split]
     words, first = gold.of(NOT_PUNCTUATION), np.cumsum([0, *map(len, sentences)])
     likely, tree = np.full((2, len(words), len(weights)), ROOT)
-    for place, maps in word_maps(context, sentences, of):
-        scores = np.stack([head_scores(each, maps) for each in weights])
-        links, here = softmax(scores, axis=-1), slice(first[place], first[place + 1])
-        likely[here] = scores.argmax(-1).T
-        every = np.ones(scores.shape[:2], dtype=bool)
-        tree[here] = spanning_trees(-(links + links.swapaxes(1, 2)), every).T
-    hits = {"uas": likely == gold.head[:, None], "uuas": linked(tree, gold)}
-    return {metric: gold.counted(words, own) for metric, own in hits.items()}
+    for number, maps in word_maps(context, sentences, of):
+        scores = np.stack([head_scores(mix, maps) for mix in weights])
+        links, span = softmax(scores, axis=-1), slice(first[number], first[number + 1])
+        likely[span] = scores.argmax(-1).T
+        is_word = np.ones(scores.shape[:2], dtype=bool)
+        tree[span] = spanning_trees(-(links + links.swapaxes(1, 2)), is_word).T
+    hits = {"uas": likely == gold.head[:, None], "uuas": linked_words(tree, gold)}
+    return {metric: gold.counted(words, is_right) for metric, is_right in hits.items()}
 
 
 @measurement(
@@ -201,14 +201,14 @@ def head_mix(context: ModelContext) -> Measured:
     from probes.families.attention.head_maps import sample
 
     splits, long = context.corpus.splits, context.in_several_windows
-    drawn = [splits["train"][i] for i in sample(context.corpus, "train", N_TRAIN)]
+    train = [splits["train"][i] for i in sample(context.corpus, "train", N_TRAIN)]
     gold = {split: annotation_of(splits[split], long(split)) for split in ("dev", "test")}
-    gold["train"] = annotation_of(drawn, np.zeros(len(drawn), dtype=bool))
-    if bare := [x for x, own in gold.items() if not own.of(NOT_PUNCTUATION).any()]:
+    gold["train"] = annotation_of(train, np.zeros(len(train), dtype=bool))
+    if bare := [x for x, annotation in gold.items() if not annotation.of(NOT_PUNCTUATION).any()]:
         raise NotServedError(_BARE.format(bare[0]))
     n_heads = context.stored.arrays("most")[0].shape[2]
     of = Heads(context.layers, n_heads, context.partition("test"))
-    mixes, n_read = _fitted_mixes(context, drawn, gold["train"], of)
+    mixes, n_read = _fitted_mixes(context, train, gold["train"], of)
     on_dev = _scores(context, "dev", gold["dev"], mixes.reshape(-1, *mixes.shape[2:]), of)
     best = on_dev["uas"].scores.reshape(mixes.shape[:2]).argmax(1)
     weights = mixes[range(len(mixes)), best]
@@ -222,20 +222,20 @@ def head_mix(context: ModelContext) -> Measured:
             axes: dict[str, AxisValue] = {} if layer else {"mix": "all heads"}
             dev, test = on_dev[metric].scores.reshape(mixes.shape[:2]), on_test[metric].of(mix)
             rows.append(Row(metric, float(dev[mix, best[mix]]), layer, split="dev", axes=axes))
-            found = ratio_estimate(test, of.test)
-            rows.append(Row.estimated(metric, found, layer, n=test.n, axes=axes))
+            estimate = ratio_estimate(test, of.test)
+            rows.append(Row.estimated(metric, estimate, layer, n=test.n, axes=axes))
         at_layer, head = best_on_dev(scored, of)
         facts[metric] = f"{at_layer}–{head.axes['head']}, {head.axes['direction']}"
         pairs[metric, "best head"] = test, (single := head.heads["test"])
         pairs[metric, baseline.baseline_kind] = test, baseline.baseline["test"]
-        found, axes = ratio_estimate(single, of.test), {"baseline": "best head"}
-        rows.append(Row.estimated(metric, found, n=test.n, axes=axes))
+        estimate, axes = ratio_estimate(single, of.test), {"baseline": "best head"}
+        rows.append(Row.estimated(metric, estimate, n=test.n, axes=axes))
     p_of = p_values_of_ratios([*pairs.values()], of.test)
     for (metric, kind), pair, p in zip(pairs, pairs.values(), p_of, strict=True):
         axes, above = {"measure": metric, "baseline": kind}, ratio_difference(*pair, of.test)
         rows.append(Row.estimated(ABOVE, above, n=pair[0].n, p=p, axes=axes))
     note = (
-        f"Learnt on {n_read:,} sentences of train, of {len(drawn):,} drawn: of several words, and "
+        f"Learnt on {n_read:,} sentences of train, of {len(train):,} drawn: of several words, and "
         f"no longer than a window. Best head on dev: UAS {facts['uas']}; UUAS {facts['uuas']}. "
         f"All heads: of {counted(len(of.layers), 'layer')}. Intervals over {of.test.clusters}."
     )

@@ -91,36 +91,36 @@ class Choice:
 
 def choices(rows: Iterable[Row]) -> list[Choice]:
     """The chosen heads, in the order of their rows."""
-    found: dict[tuple[AxisValue, ...], dict[str, Row]] = {}
+    rows_by_choice: dict[tuple[AxisValue, ...], dict[str, Row]] = {}
     for row in rows:
         if "chosen" in row.axes:
             kind = row.axes.get("baseline")
             part = "chance" if kind == CHANCE else "baseline" if kind else "test"
             measure = row.axes.get("measure", row.metric)
             of = measure, row.axes.get("feature"), row.axes.get("direction")
-            found.setdefault(of, {})["difference" if row.metric == ABOVE else part] = row
-    return [Choice(**each) for each in found.values()]
+            rows_by_choice.setdefault(of, {})["difference" if row.metric == ABOVE else part] = row
+    return [Choice(**parts) for parts in rows_by_choice.values()]
 
 
 def numbers(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     """The lines of ``heads.csv``: numbers with their baselines; the chosen with chance and p."""
 
-    def place(row: Row) -> tuple[AxisValue, ...]:
+    def key(row: Row) -> tuple[AxisValue, ...]:
         of = (row.axes.get(axis) for axis in ("feature", "direction", "head"))
         return (row.metric, row.split, *of, row.layer)
 
-    every = list(rows)
-    best = {place(choice.test): choice for choice in choices(every)}
+    all_rows = list(rows)
+    best = {key(choice.test): choice for choice in choices(all_rows)}
     baselines = {
-        place(row): row for row in every if "baseline" in row.axes and "chosen" not in row.axes
+        key(row): row for row in all_rows if "baseline" in row.axes and "chosen" not in row.axes
     }
-    for row in every:
+    for row in all_rows:
         if row.metric == ABOVE or {"baseline", "chosen"} & row.axes.keys():
             continue
-        *of, head, layer = place(row)
+        *of, head, layer = key(row)
         places = (*of, head, layer), (*of, None, layer), (*of, None, None)
         baseline = next((baselines[x] for x in places if x in baselines), None)
-        choice = best.get(place(row))
+        choice = best.get(key(row))
         yield {
             "layer": layer,
             **{axis: row.axes.get(axis) for axis in ("head", "feature", "direction")},
@@ -164,9 +164,9 @@ CLASSES = {"vertical": "V", "diagonal": "D", "vertical + diagonal": "VD", "heter
 
 def masses(rows: Iterable[Row]) -> pd.DataFrame:
     """Masses beyond uniform attention, by layer and head (rows) and pattern (columns)."""
-    found = rows_where(head_frame(rows), ["pattern"], {})
-    mass, uniform = (found[name].to_numpy(dtype=float) for name in ("value", "baseline"))
-    wide = found.assign(value=ratio(mass - uniform, 1 - uniform, 0.0)).pivot(
+    frame = rows_where(head_frame(rows), ["pattern"], {})
+    mass, uniform = (frame[name].to_numpy(dtype=float) for name in ("value", "baseline"))
+    wide = frame.assign(value=ratio(mass - uniform, 1 - uniform, 0.0)).pivot(
         index=["layer", "head"], columns="feature", values="value"
     )
     return wide[[name for name in (*MASSES, BLOCK) if name in wide]]
@@ -192,5 +192,5 @@ def classes(of_heads: pd.DataFrame, clear: float = CLEAR) -> pd.Series:
     """
     greatest = of_heads.idxmax(axis=1).where(of_heads.max(axis=1) >= clear, "heterogeneous")
     two = of_heads[[*MASSES]]
-    both = (two.min(axis=1) >= MIXED) & (two.sum(axis=1) >= clear)
-    return greatest.mask(both, "vertical + diagonal")
+    is_both = (two.min(axis=1) >= MIXED) & (two.sum(axis=1) >= clear)
+    return greatest.mask(is_both, "vertical + diagonal")

@@ -42,23 +42,23 @@ class LinkQuestion(NamedTuple):
     Attributes:
         features: the groups in which it counts, such as "ARG0".
         links: the links.
-        known: numbers that do not depend on attention, such as which links are right.
+        fixed_scores: numbers that do not depend on attention, such as which links are right.
     """
 
     features: tuple[str, ...]
     links: tuple[Link, ...]
-    known: tuple[float, ...] = ()
+    fixed_scores: tuple[float, ...] = ()
 
 
 LinkQuestions = Mapping[str, Sequence[tuple[Sentence, Sequence[LinkQuestion]]]]
 """Sentences, or windows of a document, with their questions: those of dev and of test."""
 
 
-def links_by_text(asked: LinkQuestions) -> dict[Text, dict[Link, int]]:
+def links_by_text(questions: LinkQuestions) -> dict[Text, dict[Link, int]]:
     """Links of each text that has any, numbered from 0."""
     links: dict[Text, dict[Link, int]] = {}
-    for sentence, questions in (pair for split in asked.values() for pair in split):
-        for link in (link for question in questions for link in question.links):
+    for sentence, of_sentence in (pair for split in questions.values() for pair in split):
+        for link in (link for question in of_sentence for link in question.links):
             of_text = links.setdefault(plain_text(sentence), {})
             of_text.setdefault(link, len(of_text))
     return links
@@ -100,7 +100,7 @@ class LinkAnswers:
     @cached_property
     def counts(self) -> dict[str, int]:
         """Questions with each feature, in the rarer of both splits; most frequent first in test."""
-        of = {x: Counter(f for _, fs, _ in each for f in fs) for x, each in self.values.items()}
+        of = {x: Counter(f for _, fs, _ in part for f in fs) for x, part in self.values.items()}
         return {name: min(n, of["dev"][name]) for name, n in of["test"].most_common()}
 
     @property
@@ -118,9 +118,9 @@ class LinkAnswers:
         """Means over the questions with a feature, by split, at an index into their values."""
         parts = {}
         for split, n in self.n_sentences.items():
-            chosen = [x for x in self.values[split] if feature in x[1]]
-            sentence = np.array([number for number, *_ in chosen], dtype=np.int64)
-            values = np.array([values[cells] for *_, values in chosen]).reshape(len(chosen), -1)
+            answers = [x for x in self.values[split] if feature in x[1]]
+            sentence = np.array([number for number, *_ in answers], dtype=np.int64)
+            values = np.array([values[cells] for *_, values in answers]).reshape(len(answers), -1)
             counts = np.bincount(sentence, minlength=n).astype(np.float64)
             parts[split] = RatioParts(group_sums(values, sentence, n), counts)
         return parts
@@ -138,22 +138,22 @@ class LinkAnswers:
             title: title of the table, below which notes are printed.
         """
         of_heads, _ = scored_rows(scored, self.heads)
-        said = list(notes)
+        lines = list(notes)
         if rare := [name for name in self.counts if name not in self.frequent]:
-            said.append(
+            lines.append(
                 f"Not scored, as dev or test has fewer than {FEWEST_WORDS}: {', '.join(rare)}."
             )
         if self.n_left_out:
             cases = counted(self.n_left_out, "case")
-            said.append(
+            lines.append(
                 f"{cases} of dev and test left out: longer than a window, or nothing to compare."
             )
         facts = {"resampled": self.heads.test.clusters}
-        return Measured([*of_heads, *rows], facts=facts, notes=[note_of(title, x) for x in said])
+        return Measured([*of_heads, *rows], facts=facts, notes=[note_of(title, x) for x in lines])
 
 
 def link_answers(
-    context: ModelContext, asked: LinkQuestions, value: Callable[[LinkQuestion, Floats], Floats]
+    context: ModelContext, questions: LinkQuestions, value: Callable[[LinkQuestion, Floats], Floats]
 ) -> LinkAnswers:
     """Read the values of questions from the stored weights.
 
@@ -164,24 +164,28 @@ def link_answers(
     Raises:
         NotServedError: there are no questions.
     """
-    links, index = links_by_text(asked), context.view.index
+    links, index = links_by_text(questions), context.view.index
     if not links:
         raise NotServedError("dev and test have no words to link")
     first = context.first_rows(np.array([len(links[text]) for text in context.view.texts]))
     stored = np.concatenate(context.stored.arrays("weights"))
     weights = stored[:, [layer - 1 for layer in context.layers]].astype(np.float64)
-    values: dict[str, list[tuple[int, tuple[str, ...], Floats]]] = {split: [] for split in asked}
+    values: dict[str, list[tuple[int, tuple[str, ...], Floats]]] = {
+        split: [] for split in questions
+    }
     n_left_out = 0
-    for split, pairs in asked.items():
-        for number, (sentence, questions) in enumerate(pairs):
+    for split, pairs in questions.items():
+        for number, (sentence, of_sentence) in enumerate(pairs):
             text = plain_text(sentence)
-            for question in questions:
-                own = weights[[first[index[text]] + links[text][link] for link in question.links]]
-                found = value(question, own)
-                if np.isnan(own).any() or np.isnan(found).any():
+            for question in of_sentence:
+                link_weights = weights[
+                    [first[index[text]] + links[text][link] for link in question.links]
+                ]
+                answer = value(question, link_weights)
+                if np.isnan(link_weights).any() or np.isnan(answer).any():
                     n_left_out += 1
                 else:
-                    values[split].append((number, question.features, found))
-    test = partition([sentence.document for sentence, _ in asked["test"]])
+                    values[split].append((number, question.features, answer))
+    test = partition([sentence.document for sentence, _ in questions["test"]])
     heads = Heads(context.layers, weights.shape[2] - 1, test)
-    return LinkAnswers(heads, values, {x: len(pairs) for x, pairs in asked.items()}, n_left_out)
+    return LinkAnswers(heads, values, {x: len(pairs) for x, pairs in questions.items()}, n_left_out)

@@ -64,8 +64,8 @@ def links_of_roles(sentence: Sentence) -> Iterator[LinkQuestion]:
             yield LinkQuestion((CORE, *short, role), (*places, *((y, x) for x, y in places)))
 
 
-def _pairs(one: Span, other: Span) -> Iterable[tuple[int, int]]:
-    return product(range(*one), range(*other))
+def _pairs(first: Span, second: Span) -> Iterable[tuple[int, int]]:
+    return product(range(*first), range(*second))
 
 
 @measurement(
@@ -97,8 +97,8 @@ def role_heads(context: ModelContext) -> Measured:
     """
 
     def value(question: LinkQuestion, weights: Floats) -> Floats:
-        both = weights.reshape(2, -1, *weights.shape[1:])
-        link, elsewhere = both[:, 0], both[:, 1:]
+        by_direction = weights.reshape(2, -1, *weights.shape[1:])
+        link, elsewhere = by_direction[:, 0], by_direction[:, 1:]
         if not elsewhere.size:
             return np.stack([link, np.full_like(link, np.nan)])
         controls = elsewhere.mean(1)
@@ -108,10 +108,10 @@ def role_heads(context: ModelContext) -> Measured:
 
     answers = link_answers(context, role_questions(context.corpus), value)
 
-    def scored(feature: str, place: int) -> ScoredHeads:
-        weights, controls = (answers.parts(feature, np.s_[x, place, :, :-1]) for x in (0, 1))
-        uniform = answers.parts(feature, np.s_[0, place, :1, -1])["test"]
-        axes, direction, chance = {"feature": feature}, (ROLE_DIRECTIONS[place],), uniform.scores[0]
+    def scored(feature: str, index: int) -> ScoredHeads:
+        weights, controls = (answers.parts(feature, np.s_[x, index, :, :-1]) for x in (0, 1))
+        uniform = answers.parts(feature, np.s_[0, index, :1, -1])["test"]
+        axes, direction, chance = {"feature": feature}, (ROLE_DIRECTIONS[index],), uniform.scores[0]
         return ScoredHeads("role", axes, direction, weights, controls, "controls", float(chance))
 
     return answers.findings(ROLES, starmap(scored, product(answers.frequent, (0, 1))))

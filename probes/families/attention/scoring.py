@@ -64,11 +64,11 @@ def relations(
     The baseline is the best fixed offset on train; chance picks any other word.
     """
     hits = {
-        split: of_words(context, "most", split, blocks) == gold[split].head[:, None, None, None]
+        split: word_parts(context, "most", split, blocks) == gold[split].head[:, None, None, None]
         for split in ("dev", "test")
     }
     for name in names:
-        words = {split: each.of(name) for split, each in gold.items()}
+        words = {split: annotation.of(name) for split, annotation in gold.items()}
         offset = best_offset(gold["train"], words["train"])
         yield ScoredHeads(
             "relation",
@@ -92,8 +92,8 @@ def tree_scores(
     of n words is the head of another with probability 1 / n: n − 1 of the n (n − 1) ordered pairs
     are linked, all equally likely.
     """
-    words = {split: each.of(NOT_PUNCTUATION) for split, each in gold.items()}
-    if not all(own.any() for own in words.values()):
+    words = {split: annotation.of(NOT_PUNCTUATION) for split, annotation in gold.items()}
+    if not all(x.any() for x in words.values()):
         return [], []
 
     def share(split: str, chain: str) -> float:
@@ -103,11 +103,11 @@ def tree_scores(
     uas: dict[str, RatioParts] = {}
     uuas: dict[str, RatioParts] = {}
     for split in ("dev", "test"):
-        own = gold[split]
-        heads = of_words(context, "trees", split, blocks)
-        right = heads[..., :-1] == own.head[:, None, None, None]
-        uas[split] = own.counted(words[split], right)
-        uuas[split] = own.counted(words[split], linked(heads[..., -1], own))
+        annotation = gold[split]
+        heads = word_parts(context, "trees", split, blocks)
+        right = heads[..., :-1] == annotation.head[:, None, None, None]
+        uas[split] = annotation.counted(words[split], right)
+        uuas[split] = annotation.counted(words[split], linked_words(heads[..., -1], annotation))
     chains = {x: gold[x].counted(words[x], gold[x].at(CHAINS[best])) for x in uas}
     neighbours = {x: gold[x].counted(words[x], gold[x].at(-1) | gold[x].at(1)) for x in uas}
     chance = float((1 / gold["test"].lengths(words["test"])).mean())
@@ -119,7 +119,7 @@ def tree_scores(
     ], [Row(name, value, axes={"baseline": kind}) for (name, kind), value in shares.items()]
 
 
-def linked(tree: Ints, gold: Annotation) -> NDArray[np.bool_]:
+def linked_words(tree: Ints, gold: Annotation) -> NDArray[np.bool_]:
     """Whether each word is linked to its head in undirected trees.
 
     Args:
@@ -129,10 +129,10 @@ def linked(tree: Ints, gold: Annotation) -> NDArray[np.bool_]:
     head, position = gold.head.reshape(shape), gold.position.reshape(shape)
     first = np.arange(len(tree)) - gold.position  # of the sentence
     of_head = tree[first + gold.head.clip(0)]
-    found: NDArray[np.bool_] = (tree == head) | ((of_head == position) & (head >= 0))
-    return found
+    is_linked: NDArray[np.bool_] = (tree == head) | ((of_head == position) & (head >= 0))
+    return is_linked
 
 
-def of_words(context: ModelContext, part: str, split: str, blocks: Sequence[int]) -> NDArray[Any]:
+def word_parts(context: ModelContext, part: str, split: str, blocks: Sequence[int]) -> NDArray[Any]:
     """A part of the collector for the words of a split. Shape (words, layers, …)."""
     return np.concatenate(context.stored.arrays(part))[context.rows(split)][:, blocks]

@@ -21,9 +21,9 @@ from probes.families.attention.attention import (
     MEANS,
     Heads,
     block_layers,
-    of_features,
-    of_texts,
+    feature_rows,
     rows_of_means,
+    statistic_rows,
 )
 from probes.families.attention.heads import BLOCK, CLASS, classes, masses
 from probes.families.attention.tables import pattern_table
@@ -50,11 +50,11 @@ OTHER = "other_segment", "other_segment_control", "other_segment_difference"
 
 def neighbours(sentences: Sequence[Sentence]) -> Pairs:
     """The first and second sentence of each document, the third and fourth, and so on."""
-    found: Pairs = []
+    pairs: Pairs = []
     for document, group in groupby(sentences, key=lambda sentence: sentence.document):
         inside = list(group) if document else []
-        found += zip(inside[::2], inside[1::2], strict=False)
-    return found
+        pairs += zip(inside[::2], inside[1::2], strict=False)
+    return pairs
 
 
 def strangers(pairs: Pairs) -> Pairs:
@@ -64,13 +64,13 @@ def strangers(pairs: Pairs) -> Pairs:
         pairs: those of at least two documents.
     """
     n, order = len(pairs), sorted(range(len(pairs)), key=lambda i: len(pairs[i][1]))
-    found = list(pairs)
+    new_pairs = list(pairs)
     for rank, i in enumerate(order):
         first = pairs[i][0]
         near = (order[x] for step in range(1, n) for x in (rank + step, rank - step) if 0 <= x < n)
-        others = (pairs[j][1] for j in near if pairs[j][0].document != first.document)
-        found[i] = first, next(others)
-    return found
+        candidates = (pairs[j][1] for j in near if pairs[j][0].document != first.document)
+        new_pairs[i] = first, next(candidates)
+    return new_pairs
 
 
 def corpus_of_pairs(corpus: Corpus) -> Corpus:
@@ -83,16 +83,16 @@ def corpus_of_pairs(corpus: Corpus) -> Corpus:
     if len({first.document for first, _ in pairs}) < 2:
         raise NotServedError("no two documents of test have two sentences each")
     splits = {"test": pairs, "control": strangers(pairs)}
-    return replace(corpus, splits={x: tuple(map(_joined, each)) for x, each in splits.items()})
+    return replace(corpus, splits={x: tuple(map(_one_sentence, y)) for x, y in splits.items()})
 
 
-def _joined(pair: tuple[Sentence, Sentence]) -> Sentence:
-    first, other = pair
+def _one_sentence(pair: tuple[Sentence, Sentence]) -> Sentence:
+    first, second = pair
     return Sentence(
         first.id,
         first.language,
-        first.words + other.words,
-        first.upos + other.upos,
+        first.words + second.words,
+        first.upos + second.upos,
         document=first.document,
         starts=(0, len(first)),
     )
@@ -146,25 +146,25 @@ def segment_attention(context: ModelContext) -> Measured:
     fits: NDArray[np.bool_] = np.logical_and.reduce(~np.isnan(first))
     if not fits.any():
         raise NotServedError("no pair of sentences fits into the model's window")
-    kept = {split: tuple(compress(pairs, fits)) for split, pairs in corpus.splits.items()}
-    context = replace(context, corpus=replace(corpus, splits=kept))
+    pairs = {split: tuple(compress(x, fits)) for split, x in corpus.splits.items()}
+    context = replace(context, corpus=replace(corpus, splits=pairs))
     places, clusters = [layer - 1 for layer in context.layers], context.partition("test")
-    near, far = (context.of_sentences(x, "statistics")[:, places].astype(np.float64) for x in kept)
+    near, far = (context.of_sentences(x, "statistics")[:, places].astype(np.float64) for x in pairs)
     heads = Heads(context.layers, near.shape[2] - 1, clusters)
-    rows = [*of_texts(context, heads)]
+    rows = [*statistic_rows(context, heads)]
     rows += rows_of_means("pattern", {"feature": BLOCK}, near[..., -2], heads)
     of_class: dict[Any, str] = classes(masses(rows)).to_dict()
     for (layer, head), name in of_class.items():
         rows.append(Row(CLASS, None, layer, axes={"head": head, "feature": name}))
     n, n_long = len(near), len(fits) - len(near)
-    rows += of_features(context, heads, annotation_of(kept["test"], np.zeros(n, dtype=bool)))
-    both = near[..., -1], far[..., -1]
-    for metric, values in zip(OTHER, (*both, both[0] - both[1]), strict=True):
+    rows += feature_rows(context, heads, annotation_of(pairs["test"], np.zeros(n, dtype=bool)))
+    to_other = near[..., -1], far[..., -1]
+    for metric, values in zip(OTHER, (*to_other, to_other[0] - to_other[1]), strict=True):
         rows += rows_of_means(metric, {}, values, heads)
         of_layers = values[..., :-1].mean(-1)
         estimates = means(of_layers, clusters.of_sentence, clusters.n, clusters.clusters)
-        for layer, found in zip(heads.layers, estimates, strict=True):
-            rows.append(Row.estimated(metric, found, layer, n=n))
+        for layer, estimate in zip(heads.layers, estimates, strict=True):
+            rows.append(Row.estimated(metric, estimate, layer, n=n))
     long = f", {n_long:,} longer than the model's window left out" * bool(n_long)
     note = f"{counted(n, 'pair')} of neighbours{long}; intervals over {clusters.clusters}."
     return Measured(rows, facts={"pairs": n, "too_long": n_long}, notes=[note])

@@ -35,7 +35,7 @@ MASKED = 0.15
 """Share of a text's words that a masked model has to predict (Devlin et al. 2019)."""
 
 
-def _gradients(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> Collector:
+def _gradient_collector(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> Collector:
     from probes.families.attention.head_maps import AttentionGradients
 
     rng, words = np.random.default_rng(0), {}
@@ -50,7 +50,7 @@ def _gradients(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> Col
     head="needed",
     extent=block_layers,
     reads=sample_view,
-    collector=_gradients,
+    collector=_gradient_collector,
     shows=(
         Pivot(
             "gradients, by what is attended to",
@@ -79,15 +79,15 @@ def attention_gradients(context: ModelContext) -> Measured:
     from probes.extraction.reading.views import plain_text
     from probes.families.attention.head_maps import sample
 
-    every = [context.corpus.splits["test"][i] for i in sample(context.corpus)]
-    places = [context.view.index[plain_text(sentence)] for sentence in every]
+    sentences = [context.corpus.splits["test"][i] for i in sample(context.corpus)]
+    places = [context.view.index[plain_text(sentence)] for sentence in sentences]
     values = context.of_texts("gradients")[places][:, [x - 1 for x in context.layers]]
     # Decoders have no separators; all models attend to the first and to other tokens.
-    known = ~np.isnan(values[:, 0, [0, -1], 0]).any(1)
-    if not known.any():
+    has_values = ~np.isnan(values[:, 0, [0, -1], 0]).any(1)
+    if not has_values.any():
         raise NotServedError("no sentence of the sample fits the window and can be predicted")
-    clusters = partition([x.document for x, kept in zip(every, known, strict=True) if kept])
-    values = values[known].astype(np.float64)
+    clusters = partition([x.document for x, y in zip(sentences, has_values, strict=True) if y])
+    values = values[has_values].astype(np.float64)
     rows = []
     for kind, name in enumerate(KINDS):
         gradients, shares, uniform = np.moveaxis(values[:, :, kind], -1, 0)
@@ -97,12 +97,12 @@ def attention_gradients(context: ModelContext) -> Measured:
         rows.append(Row(METRICS[2], uniform.mean(), axes={**axes, "baseline": "uniform"}))
         parts = (gradients, one), (gradients, values[:, :, -1, 0]), (shares, one)
         for metric, (sums, counts) in zip(METRICS, parts, strict=True):
-            for place, layer in enumerate(context.layers):
-                found = ratio_estimate(RatioParts(sums[:, [place]], counts[:, place]), clusters)
+            for i, layer in enumerate(context.layers):
+                estimate = ratio_estimate(RatioParts(sums[:, [i]], counts[:, i]), clusters)
                 if metric != METRICS[1] or name != KINDS[-1]:
-                    rows.append(Row.estimated(metric, found, layer, n=len(values), axes=axes))
-    n_long = len(known) - len(values)
-    why = "longer than a window, or of one token"
-    long = f"; {counted(n_long, 'sentence')} {why}, left out" * bool(n_long)
+                    rows.append(Row.estimated(metric, estimate, layer, n=len(values), axes=axes))
+    n_long = len(has_values) - len(values)
+    reason = "longer than a window, or of one token"
+    long = f"; {counted(n_long, 'sentence')} {reason}, left out" * bool(n_long)
     note = f"{counted(len(values), 'test sentence')}{long}; intervals over {clusters.clusters}."
     return Measured(rows, notes=[note])

@@ -59,21 +59,21 @@ def verbs(sentence: Sentence) -> Iterator[LinkQuestion]:
     for verb in agreement(s):
         if isinstance(verb, Excluded) or "attractors" not in "".join(verb.groups):
             continue
-        subject, (place, _) = int(verb.cue or 0), verb.span
-        between = range(min(subject, place) + 1, max(subject, place))
+        subject, (index, _) = int(verb.cue or 0), verb.span
+        between = range(min(subject, index) + 1, max(subject, index))
         nouns = [
             i
-            for i in sorted(between, key=lambda i: abs(place - i))
+            for i in sorted(between, key=lambda i: abs(index - i))
             if s.upos[i] in NOUNS and i not in conjuncts(s, subject) and number_of(s.feats[i])
         ]
         if nouns:
             attracts = number_of(s.feats[nouns[0]]) != verb.label
-            yield noun_question(place, subject, nouns[0], [f"verb, {NOUN_KINDS[attracts]}"])
+            yield noun_question(index, subject, nouns[0], [f"verb, {NOUN_KINDS[attracts]}"])
 
 
-def noun_question(place: int, subject: int, other: int, features: Sequence[str]) -> LinkQuestion:
+def noun_question(index: int, subject: int, other: int, features: Sequence[str]) -> LinkQuestion:
     """The question whether a word attends to its subject or to another noun."""
-    links = tuple(((place, place + 1), (noun, noun + 1)) for noun in (subject, other))
+    links = tuple(((index, index + 1), (noun, noun + 1)) for noun in (subject, other))
     return LinkQuestion(tuple(features), links)
 
 
@@ -90,8 +90,8 @@ def pair_questions(corpus: Corpus) -> LinkQuestions:
         if language != "en" or order is None:
             continue
         words, bad = ("".join(item.texts[x]).split() for x in ("good", "bad"))
-        place = next(i for i, (x, y) in enumerate(zip(words, bad, strict=True)) if x != y)
-        nouns = [i + 1 + (words[i + 1] == "taxi") for i in range(place) if words[i] == "the"]
+        index = next(i for i, (x, y) in enumerate(zip(words, bad, strict=True)) if x != y)
+        nouns = [i + 1 + (words[i + 1] == "taxi") for i in range(index) if words[i] == "the"]
         subject, other = nouns[order], nouns[-1 - order]
         kind = "reflexive" if paradigm.startswith("reflexive") else "verb"
         attracts = words[subject].endswith("s") != words[other].endswith("s")
@@ -101,11 +101,11 @@ def pair_questions(corpus: Corpus) -> LinkQuestions:
         one, two = (words[i].removesuffix("s") for i in (subject, other))
         sentence = Sentence(item.id, "en", tuple(words), document=f"{one} {two}")
         # A reflexive of either gender is wrong, so that sentences come twice.
-        asked = noun_question(place, subject, other, features)
-        sentences.setdefault((place, *words), (one, sentence, asked))
+        question = noun_question(index, subject, other, features)
+        sentences.setdefault((index, *words), (one, sentence, question))
     subjects = sorted({subject for subject, *_ in sentences.values()})
     return {
-        split: [(s, [asked]) for x, s, asked in sentences.values() if subjects.index(x) % 2 == i]
+        split: [(s, [q]) for x, s, q in sentences.values() if subjects.index(x) % 2 == i]
         for i, split in enumerate(("dev", "test"))
     }
 
@@ -167,9 +167,9 @@ def subject_heads_of_pairs(context: ModelContext) -> Measured:
     return subject_findings(context, pair_questions(context.corpus))
 
 
-def subject_findings(context: ModelContext, asked: LinkQuestions) -> Measured:
+def subject_findings(context: ModelContext, questions: LinkQuestions) -> Measured:
     """Shares and confusion of all heads, and the heads with the greatest share on dev."""
-    answers = link_answers(context, asked, share_and_confusion)
+    answers = link_answers(context, questions, share_and_confusion)
     heads, scored = answers.heads, []
     rows: list[Row] = []
     for feature in answers.frequent:

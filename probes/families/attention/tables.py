@@ -80,20 +80,20 @@ ABOUT = {
 SIGNS = f"Heads by class: {', '.join(f'{sign} {name}' for name, sign in CLASSES.items())}"
 
 
-def head_tables(record: Record, by: str, *, every: bool = False) -> list[Table]:
+def head_tables(record: Record, by: str, *, with_rare: bool = False) -> list[Table]:
     """The tables of a record; none by relation if it has no relations.
 
     Args:
         by: "entropy", "pattern" or "relation".
-        every: list rare relations too.
+        with_rare: list rare relations too.
     """
     title = f"{model_title(record)} · {corpus_title(record)}"
     if by == "relation":
-        return choice_tables(title, record, every=every)
+        return choice_tables(title, record, with_rare=with_rare)
     heads, more = head_frame(record.rows), []
     if by == "entropy":
-        name, found = "entropy, %", 100 * grid(heads, "entropy").astype(float)
-        values = found.assign(mean=found.mean(axis=1)).map("{:.0f}".format)
+        name, percents = "entropy, %", 100 * grid(heads, "entropy").astype(float)
+        values = percents.assign(mean=percents.mean(axis=1)).map("{:.0f}".format)
         note = (
             "Mean over test texts, by head; uniform attention has 100. heads.csv has intervals and "
             "all other numbers."
@@ -110,33 +110,33 @@ def head_tables(record: Record, by: str, *, every: bool = False) -> list[Table]:
     return [Table(f"{title} · {name}", heading, rows, notes=(note,)), *more]
 
 
-def choice_tables(title: str, record: Record, *, every: bool = False) -> list[Table]:
+def choice_tables(title: str, record: Record, *, with_rare: bool = False) -> list[Table]:
     """Tables of relations and trees with the head chosen for each; empty ones are left out.
 
     Args:
-        every: list rare relations too.
+        with_rare: list rare relations too.
     """
-    found = choices(record.rows)
-    made = []
+    all_choices = choices(record.rows)
+    filled_tables = []
     for name, measures in zip(TITLES, MEASURES, strict=True):
-        own = [choice for choice in found if choice.test.metric in measures]
-        if not own:
+        of_measures = [choice for choice in all_choices if choice.test.metric in measures]
+        if not of_measures:
             continue
-        fewest = FEWEST_LISTED if name == RELATIONS and not every else 0
-        listed = [choice for choice in own if (choice.test.n or 0) >= fewest]
-        n = sum(choice.difference.p is not None for choice in own)
+        fewest = FEWEST_LISTED if name == RELATIONS and not with_rare else 0
+        listed = [choice for choice in of_measures if (choice.test.n or 0) >= fewest]
+        n = sum(choice.difference.p is not None for choice in of_measures)
         notes = [
             ABOUT[name],
             f"★: above the baseline. p: two-sided, corrected for {n} tests; head and baseline must "
             f"differ in at least {FEWEST} {record.facts['resampled']}.",
         ]
-        if len(own) > len(listed):
-            notes.append(f"{len(own) - len(listed)} rarer relations are in heads.csv.")
+        if len(of_measures) > len(listed):
+            notes.append(f"{len(of_measures) - len(listed)} rarer relations are in heads.csv.")
         notes += notes_of(record.notes, name)
         heads = (name[:-1], "n", "head", "attends", "test", "baseline", "chance", "difference", "p")
         rows = tuple(map(_choice_row, listed))
-        made.append(Table(f"{title} · {name} · test, %", heads, rows, notes=tuple(notes)))
-    return made
+        filled_tables.append(Table(f"{title} · {name} · test, %", heads, rows, notes=tuple(notes)))
+    return filled_tables
 
 
 def _choice_row(choice: Choice) -> TableRow:
@@ -168,8 +168,8 @@ def pattern_table(title: str, rows: Iterable[Row]) -> Table:
     means = of_heads.groupby("layer").mean()
     lines = []
     by_layer = zip(classes(of_heads).groupby("layer"), means.to_numpy().tolist(), strict=True)
-    for (layer, names), own in by_layer:
-        lines.append((str(layer), [score_cell(x, None, "pattern") for x in own], names))
+    for (layer, names), layer_means in by_layer:
+        lines.append((str(layer), [score_cell(x, None, "pattern") for x in layer_means], names))
     for bound in BOUNDS:
         cells = [Cell(NOTHING)] * len(of_heads.columns)
         lines.append((f"all, {bound:.1f}".replace("0.", "."), cells, classes(of_heads, bound)))
@@ -189,9 +189,9 @@ def pattern_table(title: str, rows: Iterable[Row]) -> Table:
                 first,
                 *cells,
                 *(str((names == name).sum() or NOTHING) for name in kinds),
-                ends_section=place == len(means),
+                ends_section=number == len(means),
             )
-            for place, (first, cells, names) in enumerate(lines, start=1)
+            for number, (first, cells, names) in enumerate(lines, start=1)
         ),
         notes=(note,),
     )
@@ -219,18 +219,18 @@ def tables(records: Mapping[Path, Record], options: argparse.Namespace, where: s
     Raises:
         UserError: no record has the requested table.
     """
-    found = []
+    all_tables = []
     for path, record in sorted(records.items(), key=lambda x: model_order(model_title(x[1]))):
         try:
-            made = head_tables(record, options.by, every=options.all)
+            record_tables = head_tables(record, options.by, with_rare=options.all)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             progress.say(f"left out {path}: its rows are not those of heads ({error!r:.80})")
             continue
-        if not made:
+        if not record_tables:
             progress.say(f"left out {path}: it has no relations or trees")
-        found += made
-    if not found:
+        all_tables += record_tables
+    if not all_tables:
         raise UserError(
             f"{where}: no heads were chosen by {options.by}; this needs a corpus with heads."
         )
-    return found
+    return all_tables

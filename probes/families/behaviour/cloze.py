@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from probes.examples.examples import NotServedError
-from probes.examples.verb_forms import NUMBERS, TASK, Forms, Question, VerbAnswers, answered
+from probes.examples.verb_forms import NUMBERS, TASK, Forms, Question, VerbAnswers, answers_of
 from probes.families.behaviour import WordOptions
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Level, Measured, measurement
@@ -46,7 +46,7 @@ _BY_LAYER = {
     "neither": "neither",
     "error_consistency": "kappa",
 }
-"""Name in `TwoAnswers.found` of each metric of probe and model."""
+"""Name in `agreement_rates` of each metric of probe and model."""
 
 _ALIKE = "both numbers alike"
 
@@ -120,59 +120,59 @@ def cloze(context: TaskContext) -> Measured:
     """
     split = context.examples.splits["test"]
     forms = Forms.of(context.corpus.splits["train"])
-    asked = _questions(context, forms, "test")
-    reasons = Counter(x for x in asked if isinstance(x, str))
-    if not (questions := [x for x in asked if not isinstance(x, str)]):
+    verb_questions = _questions(context, forms, "test")
+    reasons = Counter(x for x in verb_questions if isinstance(x, str))
+    if not (questions := [x for x in verb_questions if not isinstance(x, str)]):
         raise NotServedError("no verb of test has a form of the other number in train")
-    own = np.array([not isinstance(x, str) for x in asked])
-    found = verb_answers(context, questions)
-    alike = found.comparable
-    if not alike.all():
-        reasons["with forms of different numbers of tokens"] = int((~alike).sum())
-    if not alike.any():
+    is_compared = np.array([not isinstance(x, str) for x in verb_questions])
+    all_answers = verb_answers(context, questions)
+    comparable = all_answers.comparable
+    if not comparable.all():
+        reasons["with forms of different numbers of tokens"] = int((~comparable).sum())
+    if not comparable.any():
         raise NotServedError("no verb of test has two forms of as many tokens")
-    own[own] = alike
-    kept = VerbAnswers(found.log_odds[alike], found.n_tokens[alike])
-    preferred, one_token = kept.right, (kept.n_tokens == 1).all(axis=1)
-    part, sentence = split.partition, split.sentence[own]
+    is_compared[is_compared] = comparable
+    answers = VerbAnswers(all_answers.log_odds[comparable], all_answers.n_tokens[comparable])
+    preferred, one_token = answers.right, (answers.n_tokens == 1).all(axis=1)
+    part, sentence = split.partition, split.sentence[is_compared]
 
     def parts(values: Floats, some: NDArray[np.bool_] | slice = slice(None)) -> RatioParts:
         return RatioParts.of_examples(values[some], sentence[some], len(part.of_sentence))
 
     def row(name: str, values: RatioParts, layer: int | None = None, **axes: Any) -> Row:
-        found = ratio_estimate(values, part)
-        return Row(name, found.value, layer, *ends(found.interval), n=values.n, axes=axes)
+        estimate = ratio_estimate(values, part)
+        return Row(name, estimate.value, layer, *ends(estimate.interval), n=values.n, axes=axes)
 
     gold, train = (context.examples.targets(name) for name in ("test", "train"))
     commonest = gold == np.bincount(train[train >= 0]).argmax()
-    majority = commonest[own].astype(float)
-    singular = gold[own] == context.examples.classes.index(NUMBERS[0])
+    majority = commonest[is_compared].astype(float)
+    singular = gold[is_compared] == context.examples.classes.index(NUMBERS[0])
     threshold, n_fitted = _threshold_of_train(context, forms)
-    less = kept.log_odds - np.where(singular, threshold, -threshold)
+    less = answers.log_odds - np.where(singular, threshold, -threshold)
     answers_of: list[tuple[dict[str, Any], Floats]] = [
         ({}, preferred),
         ({"baseline": "majority"}, majority),
-        ({"threshold": "train"}, kept._replace(log_odds=less).right),
+        ({"threshold": "train"}, answers._replace(log_odds=less).right),
     ]
     rows = [row("cloze_accuracy", parts(x), **axes) for axes, x in answers_of]
     rows.append(Row("answer_threshold", threshold, split="train", n=n_fitted))
-    asked_of = [x for x, kept in zip(split.examples, own, strict=True) if kept]
-    groups = [(*x.groups, f"verb {x.label}") for x in asked_of]
-    for name in sorted({name for each in groups for name in each}):
-        some = np.array([name in each for each in groups])
+    examples = [x for x, is_used in zip(split.examples, is_compared, strict=True) if is_used]
+    groups = [(*x.groups, f"verb {x.label}") for x in examples]
+    for name in sorted({name for names in groups for name in names}):
+        some = np.array([name in names for names in groups])
         rows += [
             row("cloze_accuracy", parts(x, some), group=name, **axes) for axes, x in answers_of
         ]
     if one_token.any():
         rows.append(row("cloze_accuracy", parts(preferred, one_token), tokens=1))
-    right = (context.predicted(context.layers) == gold)[:, own].astype(float)
+    right = (context.predicted(context.layers) == gold)[:, is_compared].astype(float)
     cluster = part.of_sentence[sentence]
-    each = [TwoAnswers(x, x, singular, cluster, part.n) for _, x in answers_of]
+    two_answers = [TwoAnswers(x, x, singular, cluster, part.n) for _, x in answers_of]
     rows += [
         _answer_row("cloze_accuracy", x, "other", group=_ALIKE, **axes)
-        for (axes, _), x in zip(answers_of, each, strict=True)
+        for (axes, _), x in zip(answers_of, two_answers, strict=True)
     ]
-    rows.append(_answer_row("used", each[-1], "other"))
+    rows.append(_answer_row("used", two_answers[-1], "other"))
     layers = {
         layer: TwoAnswers(of_layer, answers_of[-1][1], singular, cluster, part.n)
         for layer, of_layer in zip(context.layers, right, strict=True)
@@ -181,10 +181,10 @@ def cloze(context: TaskContext) -> Measured:
     for (layer, two), p in zip(layers.items(), tests, strict=True):
         rows += [_answer_row(name, two, of, layer) for name, of in _BY_LAYER.items()]
         rows.append(_answer_row("decodable_less_used", two, "difference", layer, p))
-    answered, log_odds = np.full((2, len(asked)), np.nan)
-    answered[own], log_odds[own] = preferred, kept.log_odds
+    answered, log_odds = np.full((2, len(verb_questions)), np.nan)
+    answered[is_compared], log_odds[is_compared] = preferred, answers.log_odds
     facts = {"examples": len(preferred)} | {f"left out, {x}": n for x, n in reasons.items()}
-    notes = [f"{n} of {len(asked)} verbs are left out: {x}." for x, n in reasons.items()]
+    notes = [f"{n} of {len(verb_questions)} verbs are left out: {x}." for x, n in reasons.items()]
     if not context.corpus.splits["test"][split.sentence[0]].written:
         notes.append("The corpus does not say how words are spaced: each has a space before it.")
     return Measured(rows, {"used": answered, "log_odds": log_odds}, facts=facts, notes=notes)
@@ -195,19 +195,19 @@ def verb_answers(context: TaskContext, questions: Sequence[Question]) -> VerbAns
     from probes.extraction.reading.token_scores import TokenScores, joined_token_scores
     from probes.extraction.reading.views import view_over
 
-    view = view_over((text for each in questions for text in each), "written")
-    found = list(context.read(view, TokenScores()))
-    parts = [{name: x.numpy() for name, x in arrays.items()} for _, arrays in found]
-    scores = joined_token_scores(view, [shard for shard, _ in found], parts)
-    return answered(scores.with_word_ends() if context.options.word_ends else scores, questions)
+    view = view_over((text for question in questions for text in question), "written")
+    shard_arrays = list(context.read(view, TokenScores()))
+    parts = [{name: x.numpy() for name, x in arrays.items()} for _, arrays in shard_arrays]
+    scores = joined_token_scores(view, [shard for shard, _ in shard_arrays], parts)
+    return answers_of(scores.with_word_ends() if context.options.word_ends else scores, questions)
 
 
 def _questions(context: TaskContext, forms: Forms, split: str) -> list[Question | str]:
     """A question for each example of a split, or the reason why there is none."""
-    own, sentences = context.examples.splits[split], context.corpus.splits[split]
+    part, sentences = context.examples.splits[split], context.corpus.splits[split]
     return [
         forms.question(sentences[number], example)
-        for number, example in zip(own.sentence, own.examples, strict=True)
+        for number, example in zip(part.sentence, part.examples, strict=True)
     ]
 
 
@@ -217,18 +217,18 @@ def _threshold_of_train(context: TaskContext, forms: Forms) -> tuple[float, int]
     Raises:
         NotServedError: no verb of one number can be used.
     """
-    asked = _questions(context, forms, "train")
-    some = [i for i, x in enumerate(asked) if not isinstance(x, str)]
+    questions = _questions(context, forms, "train")
+    some = [i for i, x in enumerate(questions) if not isinstance(x, str)]
     some = [some[i] for i in np.random.default_rng(0).permutation(len(some))[:_TRAINING]]
-    found = verb_answers(context, [x for i in some if not isinstance(x := asked[i], str)])
+    answers = verb_answers(context, [x for i in some if not isinstance(x := questions[i], str)])
     examples = context.examples.splits["train"].examples
     singular = np.array([examples[i].label == NUMBERS[0] for i in some], dtype=bool)
-    log_odds = np.where(singular, found.log_odds, -found.log_odds)
-    alike = found.comparable
+    log_odds = np.where(singular, answers.log_odds, -answers.log_odds)
+    comparable = answers.comparable
     for of_number, name in zip((singular, ~singular), NUMBERS, strict=True):
-        if not (of_number & alike).any():
+        if not (of_number & comparable).any():
             raise NotServedError(f"no verb of train with Number={name} has two forms to compare")
-    return fitted_threshold(log_odds[alike], singular[alike]), int(alike.sum())
+    return fitted_threshold(log_odds[comparable], singular[comparable]), int(comparable.sum())
 
 
 def _answer_row(

@@ -36,12 +36,12 @@ THRESHOLDS = 0.0, 0.01
 """Differences by which the better word's probability must be greater (Ettinger 2020, section 6)."""
 
 
-def completion_columns(items: Sequence[Item], found: ScoredStretches, causal: bool) -> list[Column]:
+def answer_columns(items: Sequence[Item], scores: ScoredStretches, causal: bool) -> list[Column]:
     """Scales of answers, then of comparisons of words."""
     best = np.full(len(items), np.nan)
     for i, item in enumerate(items):
-        if known := [rank for rank in _answer_ranks(item, found) if rank >= 0]:
-            best[i] = min(known)
+        if ranks := [rank for rank in _answer_ranks(item, scores) if rank >= 0]:
+            best[i] = min(ranks)
     columns = [
         (
             Scale("completion_accuracy", {"likeliest": depth}),
@@ -49,27 +49,30 @@ def completion_columns(items: Sequence[Item], found: ScoredStretches, causal: bo
         )
         for depth in DEPTHS
     ]
-    return [*columns, *_sensitivities(items, found)]
+    return [*columns, *_sensitivities(items, scores)]
 
 
 def _chance_rows(items: Sequence[Item]) -> Iterator[Row]:
     """Chance of guessing the right word of several; of two if a rival is named."""
-    asked = [item for item in items if item.rivals]
-    every = dict.fromkeys(rival for item in asked for rival in item.rivals)
-    for rival in (None, *every) if len(every) > 1 else (None,):
-        against = [item for item in asked if rival in (None, *item.rivals)]
-        for axes, own in groups_of(against):
-            guessed = [1 / (2 if rival else 1 + len(against[i].rivals)) for i in own]
+    rival_items = [item for item in items if item.rivals]
+    rivals = dict.fromkeys(rival for item in rival_items for rival in item.rivals)
+    for rival in (None, *rivals) if len(rivals) > 1 else (None,):
+        against = [item for item in rival_items if rival in (None, *item.rivals)]
+        for axes, indices in groups_of(against):
+            guessed = [1 / (2 if rival else 1 + len(against[i].rivals)) for i in indices]
             places = {**axes, "threshold": 0.0} | ({"rival": rival} if rival else {})
-            yield Row("sensitivity_chance", float(np.mean(guessed)), n=len(own), axes=places)
+            yield Row("sensitivity_chance", float(np.mean(guessed)), n=len(indices), axes=places)
 
 
-def _item_notes(items: Sequence[Item], found: ScoredStretches) -> list[str]:
+def _item_notes(items: Sequence[Item], scores: ScoredStretches) -> list[str]:
     """Notes on items without an answer of one token, or with words of different lengths."""
-    asked = [item for item in items if item.answers]
-    several = sum(max(_answer_ranks(item, found), default=-1) < 0 for item in asked)
+    questions = [item for item in items if item.answers]
+    several = sum(max(_answer_ranks(item, scores), default=-1) < 0 for item in questions)
     compared = [
-        {int(found.pieces[found.place(text_in(item, x))]) for x in (item.good, *item.rivals)}
+        {
+            int(scores.pieces[scores.score_index(text_in(item, x))])
+            for x in (item.good, *item.rivals)
+        }
         for item in items
         if item.rivals
     ]
@@ -77,7 +80,7 @@ def _item_notes(items: Sequence[Item], found: ScoredStretches) -> list[str]:
     notes = (
         (
             several,
-            f"{several} of {len(asked)} items have no answer of one token and are left out of "
+            f"{several} of {len(questions)} items have no answer of one token and are left out of "
             "completion.",
         ),
         (
@@ -135,29 +138,31 @@ def completion(context: ModelContext) -> Measured:
     """
     return scored_items(
         context,
-        completion_columns,
+        answer_columns,
         notes_of=_item_notes,
         by_chance=_chance_rows,
         pools_phenomena=False,
     )
 
 
-def _answer_ranks(item: Item, found: ScoredStretches) -> list[float]:
+def _answer_ranks(item: Item, scores: ScoredStretches) -> list[float]:
     """The rank of each answer; -1 for answers of several tokens."""
-    return [float(found.rank[found.place(text_in(item, answer))]) for answer in item.answers]
+    return [
+        float(scores.rank[scores.score_index(text_in(item, answer))]) for answer in item.answers
+    ]
 
 
-def _sensitivities(items: Sequence[Item], found: ScoredStretches) -> list[Column]:
+def _sensitivities(items: Sequence[Item], scores: ScoredStretches) -> list[Column]:
     rivals = dict.fromkeys(rival for item in items for rival in item.rivals)
     margins: dict[str | None, Floats] = {}
     for name in (None, *rivals):
         margins[name] = np.full(len(items), np.nan)
     for i, item in enumerate(items):
         for rival in item.rivals:
-            words = (found.place(text_in(item, each)) for each in (item.good, rival))
-            good, other = (float(np.exp(found.within_word[place])) for place in words)
-            margins[rival][i] = good - other
-            margins[None][i] = np.fmin(margins[None][i], good - other)
+            words = (scores.score_index(text_in(item, word)) for word in (item.good, rival))
+            p_good, p_rival = (float(np.exp(scores.within_word[n])) for n in words)
+            margins[rival][i] = p_good - p_rival
+            margins[None][i] = np.fmin(margins[None][i], p_good - p_rival)
     columns = []
     for threshold in THRESHOLDS if rivals else ():
         for name, margin in margins.items():

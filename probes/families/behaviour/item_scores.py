@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from probes.measurements.context import ModelContext
 
 
-def _view(corpus: Corpus, options: ItemOptions) -> View:
+def _item_view(corpus: Corpus, options: ItemOptions) -> View:
     """The texts of all conditions, each once; contexts have the word filled in."""
-    every = [*corpus.items]
+    items = [*corpus.items]
     for change in PERTURBED if options.malformed else ():
-        every += filter(None, (malformed_item(item, change) for item in corpus.items))
-    texts = (text_in(item, condition) for item in every for condition in item.texts)
+        items += filter(None, (malformed_item(item, change) for item in corpus.items))
+    texts = (text_in(item, condition) for item in items for condition in item.texts)
     return view_over(texts, "written")
 
 
-def _collector(corpus: Corpus, layers: Sequence[int], options: ItemOptions) -> Collector:
+def _score_collector(corpus: Corpus, layers: Sequence[int], options: ItemOptions) -> Collector:
     """The collector of token scores."""
     from probes.extraction.reading.token_scores import TokenScores
 
@@ -48,8 +48,8 @@ OF_ITEMS: dict[str, Any] = {
     "options": ItemOptions,
     "head": "needed",
     "extent": lambda request: {request.n_layers: 1},  # the last layer gives the answer
-    "reads": _view,
-    "collector": _collector,
+    "reads": _item_view,
+    "collector": _score_collector,
     "shares_arrays": True,
 }
 """Arguments of `@measurement` for scoring items with the language-model head."""
@@ -59,7 +59,7 @@ def scored_items(
     context: ModelContext,
     columns_of: Callable[[Sequence[Item], ScoredStretches, bool], list[Column]],
     *,
-    notes_of: Callable[[Sequence[Item], ScoredStretches], list[str]] = lambda items, found: [],
+    notes_of: Callable[[Sequence[Item], ScoredStretches], list[str]] = lambda items, scores: [],
     by_chance: Callable[[Sequence[Item]], Iterable[Row]] = lambda items: (),
     mean_metric: str = "",
     pools_phenomena: bool = True,
@@ -81,11 +81,11 @@ def scored_items(
     """
     from probes.extraction.reading.token_scores import stored_scores
 
-    items, found = context.corpus.items, stored_scores(context.view, context.stored)
+    items, scores = context.corpus.items, stored_scores(context.view, context.stored)
     if context.options.word_ends:
-        found = found.with_word_ends()
-    columns = columns_of(items, found, context.model.causal)
-    intact, notes = [values for _, values in columns], notes_of(items, found)
+        scores = scores.with_word_ends()
+    columns = columns_of(items, scores, context.model.causal)
+    intact, notes = [values for _, values in columns], notes_of(items, scores)
     for change in PERTURBED if context.options.malformed else ():
         changed = [malformed_item(item, change) for item in items]
         there = np.array([item is not None for item in changed])
@@ -95,12 +95,12 @@ def scored_items(
                 "equal."
             )
         if there.any():
-            of_changed = columns_of([x for x in changed if x], found, context.model.causal)
+            of_changed = columns_of([x for x in changed if x], scores, context.model.causal)
             columns += _malformed_columns(of_changed, intact, there, change)
     if unknown := context.stored.count("unknown_words"):
         notes.append(
-            f"{unknown:,} of {len(found.pieces):,} texts (or regions) consist of unknown tokens by "
-            "half or more."
+            f"{unknown:,} of {len(scores.pieces):,} texts (or regions) consist of unknown tokens "
+            "by half or more."
         )
     values = np.stack([column for _, column in columns])
     facts = {f"scale {i}": scale.name for i, (scale, _) in enumerate(columns, start=1)}
@@ -172,8 +172,8 @@ def _is_plain(item: Item) -> bool:
 def text_in(item: Item, condition: str) -> Text:
     """The text of an item under a condition, as the model reads it."""
     regions, start = item.texts[condition], item.target
-    keep = (start, start + 1) if item.kind == "contexts" else (0, len(regions))
-    return Text(regions, keep, written=True)
+    kept_regions = (start, start + 1) if item.kind == "contexts" else (0, len(regions))
+    return Text(regions, kept_regions, written=True)
 
 
 def strata_of(items: Sequence[Item]) -> Strata:
@@ -202,7 +202,7 @@ class Scale:
     @property
     def name(self) -> str:
         """Metric and axes as text, for facts."""
-        return ", ".join([self.metric, *(f"{axis} {place}" for axis, place in self.axes.items())])
+        return ", ".join([self.metric, *(f"{axis} {value}" for axis, value in self.axes.items())])
 
 
 Column = tuple[Scale, Floats]
@@ -218,20 +218,20 @@ def accuracy_rows(
         values: value of each item. Shape (items, scales); NaN where an item does not count.
         mean: metric of the unweighted mean over paradigms; no such row if empty.
     """
-    known = ~np.isnan(values)
-    alike: dict[bytes, list[int]] = {}  # scales that count the same items are resampled together
-    for number, column in enumerate(known.T):
+    is_counted = ~np.isnan(values)
+    groups: dict[bytes, list[int]] = {}  # scales that count the same items are resampled together
+    for number, column in enumerate(is_counted.T):
         if column.any():
-            alike.setdefault(column.tobytes(), []).append(number)
-    found: dict[int, list[Row]] = {}
-    for numbers in alike.values():
-        counted = np.flatnonzero(known[:, numbers[0]])
-        chosen = [items[i] for i in counted.tolist()]
+            groups.setdefault(column.tobytes(), []).append(number)
+    rows_by_scale: dict[int, list[Row]] = {}
+    for numbers in groups.values():
+        counted = np.flatnonzero(is_counted[:, numbers[0]])
+        counted_items = [items[i] for i in counted.tolist()]
         of_these = [scales[number] for number in numbers]
-        of_scales = _rows_by_scale(chosen, values[counted][:, numbers], of_these, mean)
-        found |= dict(zip(numbers, of_scales, strict=True))
-    for number in sorted(found):
-        yield from found[number]
+        of_scales = _rows_by_scale(counted_items, values[counted][:, numbers], of_these, mean)
+        rows_by_scale |= dict(zip(numbers, of_scales, strict=True))
+    for number in sorted(rows_by_scale):
+        yield from rows_by_scale[number]
 
 
 def _rows_by_scale(
@@ -239,23 +239,23 @@ def _rows_by_scale(
 ) -> list[list[Row]]:
     """The rows of each scale; see `accuracy_rows`. All items count."""
     strata, groups = strata_of(items), list(groups_of(items))
-    means = strata.means(values, [own for _, own in groups], fewest=1)
+    means = strata.means(values, [indices for _, indices in groups], fewest=1)
     rows: list[list[Row]] = [[] for _ in scales]
     paradigms, n_clusters = [], 0
-    for (axes, own), found in zip(groups, means, strict=True):
-        n_clusters = strata.n_clusters(own)  # the last group is all items
+    for (axes, indices), group_means in zip(groups, means, strict=True):
+        n_clusters = strata.n_clusters(indices)  # the last group is all items
         for i, scale in enumerate(scales):
-            numbers = float(found[0][i]), found[1][:, i], n_clusters
+            numbers = float(group_means[0][i]), group_means[1][:, i], n_clusters
             rows[i].append(
-                _score_row(scale.metric, *numbers, n=len(own), axes={**axes, **scale.axes})
+                _score_row(scale.metric, *numbers, n=len(indices), axes={**axes, **scale.axes})
             )
         if "paradigm" in axes:
-            paradigms.append(found)
+            paradigms.append(group_means)
     if mean and len(paradigms) > 1:
-        each, resamples = (np.mean(x, axis=0) for x in zip(*paradigms, strict=True))
+        mean_scores, resamples = (np.mean(x, axis=0) for x in zip(*paradigms, strict=True))
         for i, scale in enumerate(scales):
             if scale.metric != "lost":
-                numbers = float(each[i]), resamples[:, i], n_clusters
+                numbers = float(mean_scores[i]), resamples[:, i], n_clusters
                 rows[i].append(_score_row(mean, *numbers, n=len(paradigms), axes=scale.axes))
     return rows
 
@@ -272,10 +272,10 @@ def groups_of(items: Sequence[Item]) -> Iterator[tuple[dict[str, AxisValue], Int
         groups: dict[tuple[AxisValue, ...], list[int]] = {}
         for i, item in enumerate(items):
             groups.setdefault(tuple(key(item).values()), []).append(i)
-        for own in groups.values():
-            axes = {name: x for name, x in key(items[own[0]]).items() if x is not None}
+        for indices in groups.values():
+            axes = {name: x for name, x in key(items[indices[0]]).items() if x is not None}
             if axes or key is keys[-1]:
-                yield axes, np.array(own)
+                yield axes, np.array(indices)
 
 
 def _score_row(
@@ -287,11 +287,11 @@ def _score_row(
     n: int,
     axes: Mapping[str, AxisValue],
 ) -> Row:
-    pair, why = bounds(interval(resampled)), ""
+    pair, reason = bounds(interval(resampled)), ""
     if n_clusters < FEWEST or pair is None:
         pair = None
-        why = f"fewer than {FEWEST} items or groups of them"
+        reason = f"fewer than {FEWEST} items or groups of them"
     elif informative(pair) is None:
-        why = "nearly all items have the same value"
+        reason = "nearly all items have the same value"
     low, high = ends(informative(pair))
-    return Row(metric, value, None, low, high, n=n, why=why, axes=dict(axes))
+    return Row(metric, value, None, low, high, n=n, why=reason, axes=dict(axes))

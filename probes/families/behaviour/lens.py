@@ -82,34 +82,34 @@ def lens(context: TaskContext) -> Measured:
     Raises:
         NotServedError: no example can be answered.
     """
-    ask = _of_forms if context.task.name == TASK else _of_labels
-    predicted, known = ask(context)
-    if not known.any():
+    ask = _form_answers if context.task.name == TASK else _label_answers
+    predicted, is_answered = ask(context)
+    if not is_answered.any():
         raise NotServedError("no example can be answered with one token of the model")
-    gold = context.scorers["test"].gold.part(known)
+    gold = context.scorers["test"].gold.part(is_answered)
     balanced = "balanced_accuracy"
     metric = balanced if context.task.metric == balanced else "accuracy"
 
-    def row(name: str, given: NDArray[Any], layer: int | None, **axes: Any) -> Row:
-        said = given[known][None]
-        (pair,) = intervals_by_metric(gold, [metric], said)[metric]
-        (value,) = metrics.get(metric)(gold, said).tolist()
-        return Row(name, value, layer, *ends(pair), n=said.size, axes=axes)
+    def row(name: str, labels: NDArray[Any], layer: int | None, **axes: Any) -> Row:
+        predictions = labels[is_answered][None]
+        (pair,) = intervals_by_metric(gold, [metric], predictions)[metric]
+        (value,) = metrics.get(metric)(gold, predictions).tolist()
+        return Row(name, value, layer, *ends(pair), n=predictions.size, axes=axes)
 
     train = context.examples.targets("train")
-    commonest = np.full(len(known), np.bincount(train[train >= 0]).argmax())
+    commonest = np.full(len(is_answered), np.bincount(train[train >= 0]).argmax())
     rows = [row("readable", commonest, None, baseline="majority")]
     probes = context.predicted(context.layers)
     for layer, lens_answer, probe in zip(context.layers, predicted, probes, strict=True):
         rows += [row("readable", lens_answer, layer), row("decodable", probe, layer)]
         if layer == context.model.n_layers and context.task.name == TASK:
             rows.append(row("used", lens_answer, None))
-    n, of = int(known.sum()), len(known)
+    n, of = int(is_answered.sum()), len(is_answered)
     notes = [f"{context.task.name}: {of - n} of {of} examples cannot be answered."]
     return Measured(rows, facts={"examples": n}, notes=notes if n < of else ())
 
 
-def _of_forms(context: TaskContext) -> tuple[Ints, NDArray[np.bool_]]:
+def _form_answers(context: TaskContext) -> tuple[Ints, NDArray[np.bool_]]:
     """The number that each layer prefers (L, n), and which examples can be asked (n,)."""
     split, forms = context.examples.splits["test"], Forms.of(context.corpus.splits["train"])
     numbers, n = context.examples.classes, len(split.examples)
@@ -117,19 +117,19 @@ def _of_forms(context: TaskContext) -> tuple[Ints, NDArray[np.bool_]]:
     for i, (number, example) in enumerate(zip(split.sentence, split.examples, strict=True)):
         sentence = context.corpus.splits["test"][number]
         if sentence.lemmas and example.hide is not None:
-            other = forms.other(sentence, example.hide)
-            own = sentence.words[example.hide]
-            words[i] = [own if name == example.label else other for name in numbers]
+            other_form = forms.other_form(sentence, example.hide)
+            form = sentence.words[example.hide]
+            words[i] = [form if name == example.label else other_form for name in numbers]
     answers = sorted({str(word) for word in words.ravel()} - {""})
-    found, kept = answers_at(context, [{word: 1.0} for word in answers])
-    place = {word: i for i, word in enumerate(answers) if kept[i]}
-    known = np.array([all(word in place for word in each) for each in words])
-    columns = np.array([[place.get(word, 0) for word in each] for each in words])
-    chosen = np.take_along_axis(found, columns[None], axis=2)
-    return chosen.argmax(2), known & ~np.isnan(chosen).any(axis=(0, 2))
+    probabilities, has_token = answers_at(context, [{word: 1.0} for word in answers])
+    column_of = {word: i for i, word in enumerate(answers) if has_token[i]}
+    is_answered = np.array([all(word in column_of for word in pair) for pair in words])
+    columns = np.array([[column_of.get(word, 0) for word in pair] for pair in words])
+    p_forms = np.take_along_axis(probabilities, columns[None], axis=2)
+    return p_forms.argmax(2), is_answered & ~np.isnan(p_forms).any(axis=(0, 2))
 
 
-def _of_labels(context: TaskContext) -> tuple[Ints, NDArray[np.bool_]]:
+def _label_answers(context: TaskContext) -> tuple[Ints, NDArray[np.bool_]]:
     """The label that each layer prefers (L, n), and which examples can be asked (n,)."""
     train = context.examples.splits["train"]
     counts: dict[str, Counter[int]] = defaultdict(Counter)
@@ -140,8 +140,8 @@ def _of_labels(context: TaskContext) -> tuple[Ints, NDArray[np.bool_]]:
     for word, of_word in counts.items():
         for label, count in of_word.items():
             answers[label][word] = count / of_word.total()
-    found, _ = answers_at(context, answers)
-    return found.argmax(2), np.asarray(~np.isnan(found).any(axis=(0, 2)))
+    probabilities, _ = answers_at(context, answers)
+    return probabilities.argmax(2), np.asarray(~np.isnan(probabilities).any(axis=(0, 2)))
 
 
 def answers_at(
@@ -155,11 +155,11 @@ def answers_at(
     split = context.examples.splits["test"]
     view = view_over(split.texts, context.examples.view)
     collector = LensAnswers(context.layers, answers, after=context.examples.view == "cut")
-    found = list(context.read(view, collector))
-    first = row_of_each_text([shard for shard, _ in found], kept_words(view.texts))
+    shard_arrays = list(context.read(view, collector))
+    first = row_of_each_text([shard for shard, _ in shard_arrays], kept_words(view.texts))
     rows = [
-        first[view.index[text]] + (start - text.keep[0] if example.hide is None else 0)
+        first[view.index[text]] + (start - text.kept_span[0] if example.hide is None else 0)
         for text, example, (start, _) in zip(split.texts, split.examples, split.spans, strict=True)
     ]
-    parts = np.concatenate([arrays["answers"].numpy() for _, arrays in found])
-    return parts[rows].swapaxes(0, 1), collector.known
+    parts = np.concatenate([arrays["answers"].numpy() for _, arrays in shard_arrays])
+    return parts[rows].swapaxes(0, 1), collector.has_token

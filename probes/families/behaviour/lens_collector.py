@@ -35,7 +35,7 @@ class LensAnswers(Collector):
             of the kept word.
 
     Attributes:
-        known: True for answers that have a token; set when reading begins.
+        has_token: True for answers that have a token; set when reading begins.
     """
 
     name = "lens"
@@ -47,7 +47,7 @@ class LensAnswers(Collector):
     ) -> None:
         self.layers, self.answers, self._after = tuple(layers), answers, after
         self.pooling: Pooling = "last" if after else "first"
-        self.known: list[bool] = []
+        self.has_token: list[bool] = []
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -61,48 +61,48 @@ class LensAnswers(Collector):
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         """Begin a shard with nothing found."""
         shape = shard.n_rows, len(self.layers), len(self.answers)
-        self._found = torch.full(shape, torch.nan, dtype=torch.float64)
+        self._probabilities = torch.full(shape, torch.nan, dtype=torch.float64)
 
     def copies(self, windows: Sequence[Window], reader: ModelProperties) -> list[Window]:
         """The windows, without the first word if the model is causal."""
-        if not self.known:
+        if not self.has_token:
             self._find_tokens(reader)
-        self._behind = int(reader.causal and not self._after)
-        found = []
+        self._offset = int(reader.causal and not self._after)
+        read_windows = []
         for window in windows:
-            read = window.place >= self._behind
-            if read.any():
-                some = {x: getattr(window, x)[read] for x in ("place", "owner", "share")}
-                found.append(replace(window, **some))
-        return found
+            is_read = window.position >= self._offset
+            if is_read.any():
+                some = {x: getattr(window, x)[is_read] for x in ("place", "owner", "share")}
+                read_windows.append(replace(window, **some))
+        return read_windows
 
     def _find_tokens(self, reader: ModelProperties) -> None:
         words = sorted({word for answer in self.answers for word in answer})
         pieces = reader.split([Text((word,), (0, 1)) for word in words])
         # The unknown token may stand for any word.
-        known = ((w, x) for w, x in zip(words, pieces, strict=True) if not x.unknown)
-        token = {w: int(x.ids[0]) for w, x in known if len(x.ids) == 1}
-        places = {i: place for place, i in enumerate(sorted(set(token.values())))}
+        word_pieces = ((w, x) for w, x in zip(words, pieces, strict=True) if not x.unknown)
+        token = {w: int(x.ids[0]) for w, x in word_pieces if len(x.ids) == 1}
+        places = {i: n for n, i in enumerate(sorted(set(token.values())))}
         self._tokens = torch.tensor(list(places), dtype=torch.long)
         self._weights = torch.zeros(len(places), len(self.answers), dtype=torch.float64)
         for column, answer in enumerate(self.answers):
             for word, weight in answer.items():
                 if word in token:
                     self._weights[places[token[word]], column] += weight
-        self.known = (self._weights > 0).any(0).tolist()
+        self.has_token = (self._weights > 0).any(0).tolist()
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
         """Read the answers of a pass."""
         states = layer_states(output)
-        for place, layer in enumerate(self.layers):
+        for index, layer in enumerate(self.layers):
             flat = states[layer].reshape(-1, states[layer].shape[-1])
-            at = (windows.position - self._behind).to(flat.device)
+            at = (windows.position - self._offset).to(flat.device)
             for first in range(0, len(at), _ROWS):
                 rows = slice(first, first + _ROWS)
                 logits = self.head(flat[at[rows]], layer)
-                own = logits[:, self._tokens.to(logits.device)].cpu().double().softmax(1)
-                self._found[windows.word[rows], place] = own @ self._weights
+                probabilities = logits[:, self._tokens.to(logits.device)].cpu().double().softmax(1)
+                self._probabilities[windows.word[rows], index] = probabilities @ self._weights
 
     def finish(self) -> dict[str, torch.Tensor]:
         """The answers of the shard."""
-        return {"answers": self._found}
+        return {"answers": self._probabilities}

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from probes.boards.paired import Difference
-from probes.boards.ranking_tables import places
-from probes.boards.shown_together import CorpusGroup, corpus_groups, model_labels, of_corpora
+from probes.boards.ranking_tables import ranks_of
+from probes.boards.shown_together import CorpusGroup, corpus_groups, corpus_records_of, model_labels
 from probes.common.arrays import Floats, Ints
 from probes.frames.frame import RecordFrame, axes_by_text
 from probes.measurements.table_cells import score_cell
@@ -69,9 +69,9 @@ class ItemScores:
 
     def differences(self, pairs: Sequence[Pair]) -> dict[str, list[Difference]]:
         """By group, the score of the second of each pair of models minus that of the first."""
-        one, other = np.array(pairs).T
-        change, groups = self.values[:, other] - self.values[:, one], list(self.groups.values())
-        found = zip(
+        first, second = np.array(pairs).T
+        change, groups = self.values[:, second] - self.values[:, first], list(self.groups.values())
+        by_group = zip(
             self.groups,
             self.strata.means(change, groups),
             self.strata.p_values(change, groups).tolist(),
@@ -82,9 +82,9 @@ class ItemScores:
                 Difference(
                     self.metric, value, informative(bounds(pair)), None if np.isnan(p) else p
                 )
-                for value, pair, p in zip(means.tolist(), interval(drawn.T), tests, strict=True)
+                for value, pair, p in zip(means.tolist(), interval(resamples.T), tests, strict=True)
             ]
-            for name, (means, drawn), tests in found
+            for name, (means, resamples), tests in by_group
         }
 
 
@@ -94,25 +94,25 @@ def answers_of_models(group: CorpusGroup, metric: str, models: Sequence[str]) ->
     arrays: Arrays = {}
     for label in models:
         record, path = group.records[label], group.paths[label]
-        places = (f"{axis} {place}" for axis, place in places_of(record, metric).items())
+        places = (f"{axis} {value}" for axis, value in places_of(record, metric).items())
         scale = ", ".join((metric, *places))
         of = {fact: name for name, fact in record.facts.items()}
-        if scale in of and (found := if_readable(partial(read_arrays, path, _ARRAYS))):
-            columns[label] = found["values"][int(of[scale].split()[1]) - 1].astype(float)
-            arrays = found
+        if scale in of and (item_arrays := if_readable(partial(read_arrays, path, _ARRAYS))):
+            columns[label] = item_arrays["values"][int(of[scale].split()[1]) - 1].astype(float)
+            arrays = item_arrays
     if len(columns) < 2:
         return None
     values = np.stack(list(columns.values()), axis=1)
-    known = ~np.isnan(values).any(1)
-    phenomenon = arrays["phenomenon"][known]
-    groups = {"": np.arange(len(phenomenon))} if "" in _wholes(group) else {}
+    is_common = ~np.isnan(values).any(1)
+    phenomenon = arrays["phenomenon"][is_common]
+    groups = {"": np.arange(len(phenomenon))} if "" in _ranked_groups(group) else {}
     for name in dict.fromkeys(phenomenon.tolist()):
         groups[name] = np.flatnonzero(phenomenon == name)
-    strata = Strata(arrays["cluster"][known], arrays["stratum"][known])
-    return ItemScores(metric, tuple(columns), values[known], strata, groups) if groups else None
+    strata = Strata(arrays["cluster"][is_common], arrays["stratum"][is_common])
+    return ItemScores(metric, tuple(columns), values[is_common], strata, groups) if groups else None
 
 
-def _wholes(group: CorpusGroup) -> list[str]:
+def _ranked_groups(group: CorpusGroup) -> list[str]:
     """Groups to rank models by: all items, under "", or each phenomenon if those are not alike."""
     records, metrics = group.records.values(), HEADLINES[group.measurement.name]
     if any(x.rows.at(metric, **places_of(x, metric)) for x in records for metric in metrics):
@@ -123,7 +123,7 @@ def _wholes(group: CorpusGroup) -> list[str]:
 
 def compared(records: Mapping[Path, Record]) -> dict[Path, Record]:
     """The records of answers to items that can be read."""
-    return of_corpora({path: x for path, x in records.items() if x.measurement in HEADLINES})
+    return corpus_records_of({path: x for path, x in records.items() if x.measurement in HEADLINES})
 
 
 def places_of(record: Record, metric: str) -> Mapping[str, Any]:
@@ -146,46 +146,48 @@ _RANKED = (
 )
 
 
-def paired_tables(found: Mapping[Path, Record]) -> Iterator[Table]:
+def paired_tables(records: Mapping[Path, Record]) -> Iterator[Table]:
     """All models beside the first of them, overall, if phenomena are alike, and by phenomenon.
 
     Args:
-        found: as chosen by `compared`.
+        records: as chosen by `compared`.
     """
-    order = list(found)
-    for group in corpus_groups(found, model_labels(found))[0]:
+    order = list(records)
+    for group in corpus_groups(records, model_labels(records))[0]:
         models = sorted(group.paths, key=lambda label: order.index(group.paths[label]))
         for metric in HEADLINES[group.measurement.name]:
             if scores := answers_of_models(group, metric, models):
-                yield _paired(group, scores)
+                yield _comparison_table(group, scores)
 
 
-def _paired(group: CorpusGroup, given: ItemScores) -> Table:
-    differences = given.differences([(0, other) for other in range(1, len(given.models))])
+def _comparison_table(group: CorpusGroup, answers: ItemScores) -> Table:
+    differences = answers.differences([(0, i) for i in range(1, len(answers.models))])
     rows = []
-    for name, own in given.groups.items():
-        scores = [score_cell(x, None, given.metric) for x in given.values[own].mean(0)]
-        cells: list[str | Cell] = [name or "all", f"{len(own):,}", scores[0]]
+    for name, indices in answers.groups.items():
+        scores = [score_cell(x, None, answers.metric) for x in answers.values[indices].mean(0)]
+        cells: list[str | Cell] = [name or "all", f"{len(indices):,}", scores[0]]
         for score, difference in zip(scores[1:], differences[name], strict=True):
             cells += [score, *difference.cells]
         rows.append(TableRow.of(*cells, ends_section=not name))
-    heads = ["phenomenon", "n", given.models[0]]
-    for model in given.models[1:]:
+    heads = ["phenomenon", "n", answers.models[0]]
+    for model in answers.models[1:]:
         heads += [model, "difference from the first model", "p"]
-    title = f"{group.title} · {group.measurement.title} · {label_of(given.metric)}, models compared"
+    title = (
+        f"{group.title} · {group.measurement.title} · {label_of(answers.metric)}, models compared"
+    )
     return Table(title, tuple(heads), tuple(rows), notes=(_PAIRED,))
 
 
-def ranked_tables(found: Mapping[Path, Record]) -> Iterator[Table]:
+def ranked_tables(records: Mapping[Path, Record]) -> Iterator[Table]:
     """Models ranked by what they get right, a table for each measurement and corpus.
 
     Phenomena that are not alike have a table each.
 
     Args:
-        found: as chosen by `compared`.
+        records: as chosen by `compared`.
     """
-    for group in corpus_groups(found, model_labels(found))[0]:
-        for phenomenon in _wholes(group):
+    for group in corpus_groups(records, model_labels(records))[0]:
+        for phenomenon in _ranked_groups(group):
             yield _ranking_table(group, phenomenon)
 
 
@@ -227,21 +229,21 @@ def _ranks_of_models(
     group: CorpusGroup, metric: str, phenomenon: str, models: Sequence[str]
 ) -> dict[str, str]:
     """The places that models may have; of those without arrays none."""
-    given = answers_of_models(group, metric, models)
-    if given is None or phenomenon not in given.groups:
+    answers = answers_of_models(group, metric, models)
+    if answers is None or phenomenon not in answers.groups:
         return dict.fromkeys(models, "1") if len(models) == 1 else {}
-    differences = given.differences(all_pairs(len(given.models)))[phenomenon]
-    scores = given.values[given.groups[phenomenon]].mean(0)
-    found = places(scores, [difference.p for difference in differences])
-    return dict(zip(given.models, map(str, found), strict=True))
+    differences = answers.differences(all_pairs(len(answers.models)))[phenomenon]
+    scores = answers.values[answers.groups[phenomenon]].mean(0)
+    ranks = ranks_of(scores, [difference.p for difference in differences])
+    return dict(zip(answers.models, map(str, ranks), strict=True))
 
 
 def csv_table(frame: RecordFrame) -> pd.DataFrame:
     """The answers to items, overall and by phenomenon, of texts as they are."""
     answers = frame.headers["measurement"].isin([*HEADLINES])
     rows = frame.long(answers, [name for name in CSV_COLUMNS if name in frame.headers])
-    known = {*CSV_COLUMNS, *Row._fields}
-    places = {text: given for text, given in axes_by_text(rows).items() if given.keys() <= known}
+    columns = {*CSV_COLUMNS, *Row._fields}
+    places = {text: axes for text, axes in axes_by_text(rows).items() if axes.keys() <= columns}
     rows = rows[rows["axes"].isin([*places])]
     for name in CSV_COLUMNS:
         if name not in rows:

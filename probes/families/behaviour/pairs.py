@@ -38,14 +38,14 @@ LEFT_TO_RIGHT = "left to right"
 """Scoring of causal models."""
 
 
-def _accuracy_columns(items: Sequence[Item], found: ScoredStretches, causal: bool) -> list[Column]:
+def _accuracy_columns(items: Sequence[Item], scores: ScoredStretches, causal: bool) -> list[Column]:
     """Share of true predictions of each item, for every way to score."""
     columns = []
     for part, scoring in {"log_p": LEFT_TO_RIGHT}.items() if causal else SCORINGS.items():
         axes = {"scoring": scoring, "per": "text"}
-        columns.append((Scale("pair_accuracy", axes), rightness(items, found, part)))
+        columns.append((Scale("pair_accuracy", axes), rightness(items, scores, part)))
         if all(item.predictions == (WHOLE,) for item in items):
-            right = rightness(items, found, part, per_token=True)
+            right = rightness(items, scores, part, per_token=True)
             columns.append((Scale("pair_accuracy", {**axes, "per": "token"}), right))
     return columns
 
@@ -112,7 +112,7 @@ def pairs(context: ModelContext) -> Measured:
 
 
 def rightness(
-    items: Sequence[Item], found: ScoredStretches, part: str, *, per_token: bool = False
+    items: Sequence[Item], scores: ScoredStretches, part: str, *, per_token: bool = False
 ) -> Floats:
     """Share of true predictions of each item, from 0 to 1. Shape (items,).
 
@@ -120,14 +120,14 @@ def rightness(
         part: see `ScoredStretches.surprisal`.
         per_token: divide the surprisal of a text by its number of pieces.
     """
-    surprisal, values = found.surprisal(part), []
+    surprisal, values = scores.surprisal(part), []
     for item in items:
         surprisals = {}
         for condition, texts in item.texts.items():
-            first = found.place(text_in(item, condition))
-            own = slice(first, first + len(texts))
-            n = max(1, int(found.pieces[own].sum())) if per_token else 1
-            surprisals[condition] = (surprisal[own] / n).tolist()
+            first = scores.score_index(text_in(item, condition))
+            stretches = slice(first, first + len(texts))
+            n = max(1, int(scores.pieces[stretches].sum())) if per_token else 1
+            surprisals[condition] = (surprisal[stretches] / n).tolist()
         values.append(np.mean([truth(formula, surprisals) for formula in item.predictions]))
     return np.array(values)
 
@@ -161,16 +161,16 @@ def truth(formula: str, surprisals: Surprisals) -> float:
     Raises:
         ValueError: the formula cannot be read, or names a missing region or condition.
     """
-    tokens, place = [], 0
-    while place < len(formula.rstrip()):
-        match = _TOKEN.match(formula, place)
+    tokens, position = [], 0
+    while position < len(formula.rstrip()):
+        match = _TOKEN.match(formula, position)
         if match is None:
-            raise ValueError(f"the formula {formula!r} cannot be read at {formula[place:]!r}")
+            raise ValueError(f"the formula {formula!r} cannot be read at {formula[position:]!r}")
         tokens.append((match[1], match[2], match[3]))
-        place = match.end()
-    value, rest = _formula_value(tokens, 0, surprisals)
-    if rest:
-        raise ValueError(f"the formula {formula!r} has {rest[0][0]!r} after its end")
+        position = match.end()
+    value, tail = _formula_value(tokens, 0, surprisals)
+    if tail:
+        raise ValueError(f"the formula {formula!r} has {tail[0][0]!r} after its end")
     return value
 
 
@@ -184,26 +184,26 @@ def _formula_value(tokens: _Tokens, level: int, surprisals: Surprisals) -> tuple
     value, tokens = _formula_value(tokens, level + 1, surprisals)
     while tokens and tokens[0][0] in _LEVELS[level]:
         operator, tokens = tokens[0][0], tokens[1:]
-        other, tokens = _formula_value(tokens, level + 1, surprisals)
-        value = _LEVELS[level][operator](value, other)
+        operand, tokens = _formula_value(tokens, level + 1, surprisals)
+        value = _LEVELS[level][operator](value, operand)
     return value, tokens
 
 
 def _operand(tokens: _Tokens, surprisals: Surprisals) -> tuple[float, _Tokens]:
     if not tokens:
         raise ValueError("the formula ends before a surprisal")
-    (text, region, condition), rest = tokens[0], tokens[1:]
+    (text, region, condition), tail = tokens[0], tokens[1:]
     if condition:
         try:
             regions = surprisals[condition]
             if region != "*" and int(region) == 0:
                 raise IndexError
-            return (sum(regions) if region == "*" else regions[int(region) - 1]), rest
+            return (sum(regions) if region == "*" else regions[int(region) - 1]), tail
         except (KeyError, IndexError):
             raise ValueError(f"there is no {text}") from None
     if text in "([":
-        value, rest = _formula_value(rest, 0, surprisals)
-        if not rest or rest[0][0] not in ")]":
+        value, tail = _formula_value(tail, 0, surprisals)
+        if not tail or tail[0][0] not in ")]":
             raise ValueError(f"{text!r} is never closed")
-        return value, rest[1:]
-    return float(text), rest
+        return value, tail[1:]
+    return float(text), tail

@@ -35,11 +35,11 @@ class GeometryOptions(Frozen):
     )
 
 
-def _files(given: str | dict[str, str]) -> tuple[Path, ...]:
+def _files(files: str | dict[str, str]) -> tuple[Path, ...]:
     """Paths of files, separated by commas; of a record, their names."""
-    if isinstance(given, dict):
-        return tuple(map(Path, given))
-    paths = tuple(map(Path, names_in(given)))
+    if isinstance(files, dict):
+        return tuple(map(Path, files))
+    paths = tuple(map(Path, names_in(files)))
     if missing := [path for path in paths if not path.is_file()]:
         raise ValueError(f"{missing[0]} is no file; give CoNLL-U files, separated by commas")
     return paths

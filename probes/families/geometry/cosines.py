@@ -11,24 +11,24 @@ import numpy as np
 
 from probes.common.arrays import Floats, Ints
 from probes.records.values import Estimate
-from probes.statistics.bootstrap import estimate_of, unknown, weights
-from probes.statistics.sums import Rows, group_sums, row_slices
+from probes.statistics.bootstrap import estimate_of, missing_estimate, weights
+from probes.statistics.sums import VectorRows, group_sums, row_slices
 
 
-def norms(rows: Rows) -> Floats:
+def norms(rows: VectorRows) -> Floats:
     """The Euclidean length of each row. Shape (n,)."""
     squares: Floats = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
     return np.sqrt(squares)
 
 
-def unit_vectors(rows: Rows) -> Rows:
+def unit_vectors(rows: VectorRows) -> VectorRows:
     """The rows divided by their lengths; a zero row stays one. Shape (n, H)."""
     length = norms(rows)
-    found: Rows = rows / np.where(length > 0, length, 1.0).astype(rows.dtype)[:, None]
-    return found
+    unit: VectorRows = rows / np.where(length > 0, length, 1.0).astype(rows.dtype)[:, None]
+    return unit
 
 
-def cosine_contributions(unit: Rows) -> Floats:
+def cosine_contributions(unit: VectorRows) -> Floats:
     """Contribution of each dimension to the expected cosine of two random words.
 
     Exact over all pairs, unlike the sample of Timkey & van Schijndel (2021, eq. 3). The sum over
@@ -43,26 +43,26 @@ def cosine_contributions(unit: Rows) -> Floats:
     n = len(unit)
     sums = unit.sum(0, dtype=np.float64)
     squares = np.einsum("ij,ij->j", unit, unit, dtype=np.float64)
-    found: Floats = (sums**2 - squares) / (n * (n - 1))
-    return found
+    contributions: Floats = (sums**2 - squares) / (n * (n - 1))
+    return contributions
 
 
-def anisotropy(unit: Rows, document: Ints, n_documents: int, what: str) -> Estimate:
+def anisotropy(unit: VectorRows, document: Ints, n_documents: int, noun: str) -> Estimate:
     """Expected cosine of two random words (Ethayarajh 2019, section 3.3), with its interval.
 
     Args:
         unit: unit vectors.
         document: cluster of each word. Shape (n,).
-        what: name of the clusters, in the plural.
+        noun: name of the clusters, in the plural.
     """
     if len(unit) < 2:
-        return unknown("fewer than two words")
-    drawn = weights(n_documents)
-    replicates = None if drawn is None else cosine_in_resamples(unit, document, drawn)
-    return estimate_of(float(cosine_contributions(unit).sum()), replicates, what)
+        return missing_estimate("fewer than two words")
+    copies = weights(n_documents)
+    replicates = None if copies is None else cosine_in_resamples(unit, document, copies)
+    return estimate_of(float(cosine_contributions(unit).sum()), replicates, noun)
 
 
-def cosine_in_resamples(unit: Rows, document: Ints, drawn: Floats) -> Floats:
+def cosine_in_resamples(unit: VectorRows, document: Ints, copies: Floats) -> Floats:
     """Expected cosine of two random words in each resample. Shape (resamples,).
 
     The words of a document's copy are paired with each other and with those of other documents, but
@@ -70,20 +70,20 @@ def cosine_in_resamples(unit: Rows, document: Ints, drawn: Floats) -> Floats:
 
     Args:
         unit, document: see `anisotropy`.
-        drawn: number of copies of each document. Shape (resamples, documents).
+        copies: number of copies of each document. Shape (resamples, documents).
     """
-    n_documents = drawn.shape[1]
+    n_documents = copies.shape[1]
     sums = group_sums(unit, document, n_documents)
     within = (sums**2).sum(1)
     itself = np.bincount(document, norms(unit) ** 2, n_documents)
     words = np.bincount(document, minlength=n_documents).astype(np.float64)
-    cosines = ((drawn @ sums) ** 2).sum(1) - drawn**2 @ within + drawn @ (within - itself)
-    pairs = (drawn @ words) ** 2 - drawn**2 @ words**2 + drawn @ (words**2 - words)
-    found: Floats = cosines / pairs
-    return found
+    cosines = ((copies @ sums) ** 2).sum(1) - copies**2 @ within + copies @ (within - itself)
+    pairs = (copies @ words) ** 2 - copies**2 @ words**2 + copies @ (words**2 - words)
+    expected: Floats = cosines / pairs
+    return expected
 
 
-def self_similarity(unit: Rows, occurrences: list[Ints]) -> Floats:
+def self_similarity(unit: VectorRows, occurrences: list[Ints]) -> Floats:
     """Mean cosine of two occurrences of a word type (Ethayarajh 2019, definition 1).
 
     Args:
@@ -95,7 +95,9 @@ def self_similarity(unit: Rows, occurrences: list[Ints]) -> Floats:
     return np.array([cosine_contributions(unit[rows]).sum() for rows in occurrences])
 
 
-def intra_sentence_similarity(rows: Rows, unit: Rows, sentence: Ints, n_sentences: int) -> Floats:
+def intra_sentence_similarity(
+    rows: VectorRows, unit: VectorRows, sentence: Ints, n_sentences: int
+) -> Floats:
     """Mean cosine of a sentence's words with their mean (Ethayarajh 2019, definition 2).
 
     Args:

@@ -128,7 +128,7 @@ def geometry(context: ModelContext) -> Measured:
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     from probes.families.geometry.labelled_words import label_sets, words_of_test
-    from probes.families.geometry.layer import measured, word_averages
+    from probes.families.geometry.layer import layer_rows, word_contextuality
 
     layers, seed = context.layers, context.options.seed
     words, labels = words_of_test(context, context.options.least), label_sets(context)
@@ -140,14 +140,14 @@ def geometry(context: ModelContext) -> Measured:
         with threadpool_limits(1):
             for layer in layers:
                 vectors, stored = context.words("test", layer), context.vectors.layer(layer)
-                means.append(word_averages(vectors, words, seed))
-                rows += measured(layer, vectors, words, means[-1], labels, stored, seed)
+                means.append(word_contextuality(vectors, words, seed))
+                rows += layer_rows(layer, vectors, words, means[-1], labels, stored, seed)
                 bar.update(1)
         cka = cka_within(lambda layer: context.words("test", layer), layers, lambda: bar.update(1))
-    for place, layer in enumerate(layers):
+    for index, layer in enumerate(layers):
         for metric, values in zip(ESTIMATES, cka, strict=True):
-            for value, other in zip(values[place], layers[:place], strict=False):
-                rows.append(Row(metric, value, layer, axes={"other_layer": other}))
+            for value, lower_layer in zip(values[index], layers[:index], strict=False):
+                rows.append(Row(metric, value, layer, axes={"other_layer": lower_layer}))
     facts: dict[str, Any] = {
         "words": len(words),
         "sentences": words.n_sentences,
@@ -155,10 +155,10 @@ def geometry(context: ModelContext) -> Measured:
         "resampled": words.partition.clusters,
         "in_several_windows": int(context.in_several_windows("test").sum()),
     }
-    for name, each in labels.items():
-        facts |= {f"{name}_{what}": n for what, n in each.counts.items()}
+    for name, label_set in labels.items():
+        facts |= {f"{name}_{kind}": n for kind, n in label_set.counts.items()}
     arrays = {
-        name: np.stack([getattr(each, name) for each in means]).astype(np.float32)
+        name: np.stack([getattr(averages, name) for averages in means]).astype(np.float32)
         for name in ("intra_sentence", "self_similarity", "explainable")
     }
     notes = list(_cluster_notes(facts, words.least, rows, labels))
@@ -200,10 +200,10 @@ def model_similarity(context: PairContext) -> Measured:
             lambda: bar.update(1),
         )
     rows = [
-        Row(metric, value, layer, axes={"base": base.model.name, "base_layer": other})
+        Row(metric, value, layer, axes={"base": base.model.name, "base_layer": base_layer})
         for metric, by_layer in zip(ESTIMATES, cka, strict=True)
         for layer, values in zip(context.layers, by_layer, strict=True)
-        for other, value in zip(base.layers, values, strict=True)
+        for base_layer, value in zip(base.layers, values, strict=True)
     ]
     note = (
         f"Linear CKA over test words (unbiased); rows: layers of {context.model.name}, columns: "
@@ -228,5 +228,5 @@ def _cluster_notes(
     if zeros:
         counts = ", ".join(f"{row.value:,} at layer {row.layer}" for row in zeros)
         yield f"Words with vector 0, whose cosines count as 0: {counts}."
-    for name, each in labels.items():
-        yield f"Clusters against {name}: {each.note}."
+    for name, label_set in labels.items():
+        yield f"Clusters against {name}: {label_set.note}."

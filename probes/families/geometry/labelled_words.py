@@ -15,7 +15,7 @@ from probes.common.errors import counted
 from probes.data.chunk_schemes import chunks_of
 from probes.data.sentence import Sentence
 from probes.statistics.partition import Partition
-from probes.statistics.sums import Rows
+from probes.statistics.sums import VectorRows
 
 if TYPE_CHECKING:
     from probes.extraction.reading.vectors import Sharded
@@ -102,7 +102,7 @@ class LabelledGroup:
         """Number of different labels."""
         return int(self.labels.max(initial=-1)) + 1
 
-    def vectors(self, layer: Sharded) -> Rows:
+    def vectors(self, layer: Sharded) -> VectorRows:
         """Concatenated vectors of each item's words, float32. Shape (items, words · H)."""
         parts = [layer[column].astype(np.float32) for column in self.rows.T]
         return np.concatenate(parts, axis=1)
@@ -144,21 +144,21 @@ class LabelSet:
         if self.missing:
             return f"none: {self.missing}"
         counts = self.counts
-        drawn = f" of {self.available:,}" if self.available > counts["items"] else ""
+        total = f" of {self.available:,}" if self.available > counts["items"] else ""
         lemmas = f" of {counted(len(self.groups), 'lemma')}" if self.by_lemma else ""
         left_out = f"; left out: {self.left_out:,}" if self.left_out else ""
-        return f"{counts['items']:,}{drawn} items, {counts['classes']:,} classes{lemmas}{left_out}"
+        return f"{counts['items']:,}{total} items, {counts['classes']:,} classes{lemmas}{left_out}"
 
 
 def label_sets(context: ModelContext) -> dict[str, LabelSet]:
     """Items to cluster, by kind of label that the corpus has."""
-    found = {}
+    sets = {}
     for name, find in (("upos", _tags), ("chunks", _chunk_ends)):
         if name in context.corpus.layers:
-            found[name] = _of_test(context, name, find)
+            sets[name] = _test_items(context, name, find)
     if "frames" in context.corpus.layers:
-        found["senses"] = _senses(context)
-    return found
+        sets["senses"] = _senses(context)
+    return sets
 
 
 class ClusteredItem(NamedTuple):
@@ -174,8 +174,8 @@ Find = Callable[[Sentence], Iterator[tuple[str, tuple[int, ...]]]]
 
 
 def _tags(sentence: Sentence) -> Iterator[tuple[str, tuple[int, ...]]]:
-    for place, tag in enumerate(sentence.upos):
-        yield tag, (place,)
+    for position, tag in enumerate(sentence.upos):
+        yield tag, (position,)
 
 
 def _chunk_ends(sentence: Sentence) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -198,7 +198,7 @@ def _clustered_items(context: ModelContext, split: str, find: Find) -> Iterator[
         first += len(sentence)
 
 
-def _of_test(context: ModelContext, layer: str, find: Find) -> LabelSet:
+def _test_items(context: ModelContext, layer: str, find: Find) -> LabelSet:
     """All items of the test split as one group."""
     items = list(_clustered_items(context, "test", find))
     group = _group(items, context.options.seed)
@@ -220,29 +220,29 @@ def _senses(context: ModelContext) -> LabelSet:
     for split in context.corpus.splits:
         for item in _clustered_items(context, split, _predicates):
             by_lemma[item.label.rpartition(".")[0]].append(item)
-    kept = []
+    lemmas = []
     for occurrences in by_lemma.values():
         counts = Counter(item.label for item in occurrences)
         frequent = [item for item in occurrences if counts[item.label] >= RARE_SENSE]
         if len(frequent) >= RARE_LEMMA and len({item.label for item in frequent}) > 1:
-            kept.append(frequent)
-    groups = tuple(_group(items, context.options.seed) for items in kept)
-    available = sum(map(len, kept))
-    why = f"no lemma occurs {RARE_LEMMA} times in senses that occur {RARE_SENSE} times"
+            lemmas.append(frequent)
+    groups = tuple(_group(items, context.options.seed) for items in lemmas)
+    available = sum(map(len, lemmas))
+    reason = f"no lemma occurs {RARE_LEMMA} times in senses that occur {RARE_SENSE} times"
     return LabelSet(
         groups,
         available,
         left_out=sum(map(len, by_lemma.values())) - available,
         by_lemma=True,
-        missing="" if groups else why,
+        missing="" if groups else reason,
     )
 
 
 def _group(items: Sequence[ClusteredItem], seed: int) -> LabelledGroup:
     """Up to `MOST` items in random order, the same for every layer and model."""
     number: dict[str, int] = {}
-    drawn = np.random.default_rng(seed).permutation(len(items))[:MOST]
-    some = [items[place] for place in drawn]
+    order = np.random.default_rng(seed).permutation(len(items))[:MOST]
+    some = [items[i] for i in order]
     return LabelledGroup(
         np.array([item.rows for item in some], dtype=np.int64),
         np.array([number.setdefault(x.label, len(number)) for x in some], dtype=np.int64),

@@ -27,7 +27,7 @@ from probes.records.row import Row
 from probes.records.values import Estimate
 from probes.statistics.bootstrap import estimate_of, means, weights
 from probes.statistics.partition import Partition
-from probes.statistics.sums import Rows, centred, cross_gram, ratio
+from probes.statistics.sums import VectorRows, centred, cross_gram, ratio
 
 if TYPE_CHECKING:
     from probes.extraction.reading.vectors import Sharded
@@ -37,7 +37,7 @@ DOMINANT = 3
 
 
 @dataclass(frozen=True)
-class Averaged:
+class Contextuality:
     """Contextuality of each sentence and word type at one layer, before averaging.
 
     Attributes:
@@ -53,7 +53,7 @@ class Averaged:
     explainable: Floats
 
 
-def word_averages(rows: Rows, words: Words, seed: int) -> Averaged:
+def word_contextuality(rows: VectorRows, words: Words, seed: int) -> Contextuality:
     """Measure each sentence and each frequent word type of a layer.
 
     Args:
@@ -73,21 +73,21 @@ def word_averages(rows: Rows, words: Words, seed: int) -> Averaged:
     explainable = np.array(
         [
             [
-                explainable_variance(rows[own]),
+                explainable_variance(rows[occurrences]),
                 # As many words of any type, each at most once.
-                explainable_variance(rows[rng.choice(len(rows), len(own), replace=False)]),
+                explainable_variance(rows[rng.choice(len(rows), len(occurrences), replace=False)]),
             ]
-            for own in words.frequent
+            for occurrences in words.frequent
         ]
     ).reshape(-1, 2)
-    return Averaged(intra, self_similarity(unit, words.frequent), explainable)
+    return Contextuality(intra, self_similarity(unit, words.frequent), explainable)
 
 
-def measured(
+def layer_rows(
     layer: int,
-    rows: Rows,
+    rows: VectorRows,
     words: Words,
-    of: Averaged,
+    of: Contextuality,
     labels: Mapping[str, LabelSet],
     stored: Sharded,
     seed: int,
@@ -105,15 +105,15 @@ def measured(
     documents = words.partition.n, words.partition.clusters
     expected = anisotropy(unit, words.document, *documents)
     yield Row.estimated("anisotropy", expected, layer)
-    yield Row("standardised_anisotropy", _standardised(rows), layer)
-    yield from _dominant(unit, expected, layer)
-    kept = ~np.isnan(of.intra_sentence[:, 0])
+    yield Row("standardised_anisotropy", _standardised_anisotropy(rows), layer)
+    yield from _dominant_dimensions(unit, expected, layer)
+    is_measured = ~np.isnan(of.intra_sentence[:, 0])
     types = len(of.self_similarity)
     over_types = np.arange(types), types, "word types"
     similarities = {
-        "self_similarity": _of_types(of.self_similarity, expected),
+        "self_similarity": _type_similarity(of.self_similarity, expected),
         "intra_sentence_similarity": _similarity(
-            of.intra_sentence[kept], words.partition.of_sentence[kept], *documents
+            of.intra_sentence[is_measured], words.partition.of_sentence[is_measured], *documents
         ),
         "maximum_explainable_variance": _similarity(of.explainable, *over_types),
     }
@@ -125,45 +125,45 @@ def measured(
     yield Row("norm_mean", length.mean(), layer)
     yield Row("norm_sd", length.std(ddof=1) if len(rows) > 1 else None, layer)
     yield Row("zero_vectors", (length == 0).sum(), layer)
-    for name, each in labels.items():
-        if each.missing:
+    for name, label_set in labels.items():
+        if label_set.missing:
             continue
-        split = "all" if each.by_lemma else "test"
-        found = clustering(each, stored, words.partition, seed)
-        for metric, value in zip(("nmi", "ami"), found, strict=True):
+        split = "all" if label_set.by_lemma else "test"
+        agreement = clustering(label_set, stored, words.partition, seed)
+        for metric, value in zip(("nmi", "ami"), agreement, strict=True):
             yield Row.estimated(metric, value, layer, split=split, axes={"labels": name})
 
 
-def _similarity(values: Floats, cluster: Ints, n_clusters: int, what: str) -> list[Estimate]:
+def _similarity(values: Floats, cluster: Ints, n_clusters: int, noun: str) -> list[Estimate]:
     """Means of raw and baseline values (n, 2), and of their differences."""
     three = np.column_stack([values, values[:, 0] - values[:, 1]])
-    return means(three, cluster, n_clusters, what)
+    return means(three, cluster, n_clusters, noun)
 
 
-def _of_types(values: Floats, expected: Estimate) -> list[Estimate]:
+def _type_similarity(values: Floats, expected: Estimate) -> list[Estimate]:
     """Mean self-similarity of types, raw and minus anisotropy, which is held fixed."""
     places = np.arange(len(values))
     if expected.value is None:
         return [expected] * 3
-    both = np.column_stack([values, values - expected.value])
-    raw, adjusted = means(both, places, len(places), "word types")
+    columns = np.column_stack([values, values - expected.value])
+    raw, adjusted = means(columns, places, len(places), "word types")
     return [raw, expected, adjusted]
 
 
-def _dominant(unit: Rows, expected: Estimate, layer: int) -> Iterator[Row]:
+def _dominant_dimensions(unit: VectorRows, expected: Estimate, layer: int) -> Iterator[Row]:
     """The dimensions that contribute most, with their shares if the sum is above 0."""
     if expected.value is None:
         return
     parts = cosine_contributions(unit)
     clear = expected.interval is not None and expected.interval[0] > 0
-    for rank, place in enumerate(np.argsort(-parts, kind="stable")[:DOMINANT], start=1):
-        axes = {"rank": rank, "dimension": int(place)}
-        yield Row("contribution", parts[place], layer, axes=axes)
-        share = parts[place] / expected.value if clear else None
+    for rank, dimension in enumerate(np.argsort(-parts, kind="stable")[:DOMINANT], start=1):
+        axes = {"rank": rank, "dimension": int(dimension)}
+        yield Row("contribution", parts[dimension], layer, axes=axes)
+        share = parts[dimension] / expected.value if clear else None
         yield Row("share_of_anisotropy", share, layer, axes=axes)
 
 
-def _standardised(rows: Rows) -> float | None:
+def _standardised_anisotropy(rows: VectorRows) -> float | None:
     """Expected cosine of two random words after each dimension is standardised.
 
     Dimensions without variance become 0. None for fewer than two words.
@@ -176,7 +176,7 @@ def _standardised(rows: Rows) -> float | None:
     return float(cosine_contributions(unit_vectors(even)).sum())
 
 
-def explainable_variance(rows: Rows) -> float:
+def explainable_variance(rows: VectorRows) -> float:
     """Maximum explainable variance σ₁² / Σσ² (Ethayarajh 2019, definition 3), about the mean.
 
     The share of the variance that one direction explains; 1 if all vectors are equal. The paper's
@@ -195,7 +195,7 @@ def explainable_variance(rows: Rows) -> float:
     return float(np.linalg.eigvalsh(gram)[-1]) / total if total > 1e-12 * length else 1.0
 
 
-def participation_ratio(rows: Rows) -> float | None:
+def participation_ratio(rows: VectorRows) -> float | None:
     """(Σλ)² / Σλ² of the covariance's eigenvalues λ: d if d of them are equal and others 0.
 
     The effective number of dimensions in which vectors vary (Gao et al. 2017). The sums are tr C
@@ -223,21 +223,21 @@ def clustering(
         NMI and AMI. For senses, means and intervals over lemmas; otherwise values for all items,
         with intervals over documents (or sentences) and starts.
     """
-    found = [kmeans(group.vectors(stored), group.n_classes, seed) for group in labels.groups]
+    clusterings = [kmeans(group.vectors(stored), group.n_classes, seed) for group in labels.groups]
     if labels.by_lemma:
-        pairs = zip(labels.groups, found, strict=True)
-        both = np.array(
+        pairs = zip(labels.groups, clusterings, strict=True)
+        agreements = np.array(
             [
                 np.mean([cluster_agreement(group.labels, x) for x in runs], axis=0)
                 for group, runs in pairs
             ]
         )
-        return means(both, np.arange(len(both)), len(both), "lemmas")
-    (group,), (clusters,) = labels.groups, found
-    return _over_documents(group, clusters, partition, seed)
+        return means(agreements, np.arange(len(agreements)), len(agreements), "lemmas")
+    (group,), (clusters,) = labels.groups, clusterings
+    return _group_agreement(group, clusters, partition, seed)
 
 
-def kmeans(vectors: Rows, n_clusters: int, seed: int) -> Ints:
+def kmeans(vectors: VectorRows, n_clusters: int, seed: int) -> Ints:
     """Cluster of each vector, from several starts. Shape (starts, n).
 
     There are fewer clusters if fewer vectors differ, such as those of one word at layer 0.
@@ -259,11 +259,11 @@ def cluster_agreement(labels: Ints, clusters: Ints) -> Floats:
     """
     table = np.zeros((labels.max() + 1, clusters.max() + 1))
     np.add.at(table, (labels, clusters), 1)
-    found: Floats = _information_scores(table[None], _chance_information(table))[0]
-    return found
+    scores: Floats = _information_scores(table[None], _chance_information(table))[0]
+    return scores
 
 
-def _over_documents(
+def _group_agreement(
     group: LabelledGroup, clusters: Ints, partition: Partition, seed: int
 ) -> list[Estimate]:
     """Agreement of one group, with intervals over documents and starts.
@@ -272,14 +272,14 @@ def _over_documents(
     resamples than in the sample, as in samples than in the population; this bias is subtracted
     (Efron & Tibshirani 1993, section 10.6).
     """
-    values = np.mean([cluster_agreement(group.labels, each) for each in clusters], axis=0)
-    drawn = weights(partition.n)
-    if drawn is None:
+    values = np.mean([cluster_agreement(group.labels, run) for run in clusters], axis=0)
+    copies = weights(partition.n)
+    if copies is None:
         return [estimate_of(float(value), None, partition.clusters) for value in values]
     document = partition.of_sentence[group.sentence]
-    each = np.stack([agreement_in_resamples(group.labels, x, document, drawn) for x in clusters])
-    starts = np.random.default_rng(seed).multinomial(STARTS, [1 / STARTS] * STARTS, len(drawn))
-    replicates = np.einsum("srm,rs->mr", each, starts) / STARTS
+    runs = np.stack([agreement_in_resamples(group.labels, x, document, copies) for x in clusters])
+    starts = np.random.default_rng(seed).multinomial(STARTS, [1 / STARTS] * STARTS, len(copies))
+    replicates = np.einsum("srm,rs->mr", runs, starts) / STARTS
     replicates -= np.nanmean(replicates, axis=1, keepdims=True) - values[:, None]
     replicates = np.clip(replicates, np.array([[0.0], [-np.inf]]), 1)
     return [
@@ -288,16 +288,16 @@ def _over_documents(
     ]
 
 
-def agreement_in_resamples(labels: Ints, clusters: Ints, document: Ints, drawn: Floats) -> Floats:
+def agreement_in_resamples(labels: Ints, clusters: Ints, document: Ints, copies: Floats) -> Floats:
     """`cluster_agreement` by resample, with the sample's correction for chance. (resamples, 2).
 
     Args:
         document: cluster of sentences of each item. Shape (n,).
-        drawn: number of copies of each cluster. Shape (resamples, documents).
+        copies: number of copies of each cluster. Shape (resamples, documents).
     """
-    counts = np.zeros((drawn.shape[1], labels.max() + 1, clusters.max() + 1))
+    counts = np.zeros((copies.shape[1], labels.max() + 1, clusters.max() + 1))
     np.add.at(counts, (document, labels, clusters), 1)
-    return _information_scores(np.tensordot(drawn, counts, 1), _chance_information(counts.sum(0)))
+    return _information_scores(np.tensordot(copies, counts, 1), _chance_information(counts.sum(0)))
 
 
 def _chance_information(table: Floats) -> float:

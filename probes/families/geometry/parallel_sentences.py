@@ -31,7 +31,7 @@ from probes.measurements.pivots import Pivot
 from probes.records.row import Row
 from probes.statistics.bootstrap import means
 from probes.statistics.partition import partition
-from probes.statistics.sums import Rows
+from probes.statistics.sums import VectorRows
 
 if TYPE_CHECKING:
     from probes.data.sentence import Corpus, Sentence
@@ -91,12 +91,12 @@ def translations(corpus: Corpus, options: ParallelSentencesOptions) -> dict[str,
     return {corpus.name: ours} | {name: [x[s.id] for s in ours] for name, x in by_id.items()}
 
 
-def _view(corpus: Corpus, options: ParallelSentencesOptions) -> View:
+def _parallel_view(corpus: Corpus, options: ParallelSentencesOptions) -> View:
     languages = translations(corpus, options).values()
     return view_over((plain_text(s) for part in languages for s in part), "plain")
 
 
-def _collector(corpus: Corpus, layers: Sequence[int], options: object) -> Collector:
+def _sentence_collector(corpus: Corpus, layers: Sequence[int], options: object) -> Collector:
     from probes.families.geometry.sentence_vectors import SentenceVectors
 
     return SentenceVectors(layers, storage="float32")
@@ -105,8 +105,8 @@ def _collector(corpus: Corpus, layers: Sequence[int], options: object) -> Collec
 @measurement(
     "parallel_sentences",
     options=ParallelSentencesOptions,
-    reads=_view,
-    collector=_collector,
+    reads=_parallel_view,
+    collector=_sentence_collector,
     shows=(
         Pivot(
             "variance between languages, %",
@@ -158,43 +158,47 @@ def _collector(corpus: Corpus, layers: Sequence[int], options: object) -> Collec
 def parallel_sentences(context: ModelContext) -> Measured:
     """How far languages lie apart, and whether translations are each other's nearest sentences."""
     languages = translations(context.corpus, context.options)
-    own, *others = languages
-    drawn = partition([s.document for s in languages[own]])
-    fitted = drawn.of_sentence % 2 == 0
-    cluster, n = drawn.of_sentence[~fitted] // 2, int(np.count_nonzero(~fitted))
+    source, *targets = languages
+    units = partition([s.document for s in languages[source]])
+    fitted = units.of_sentence % 2 == 0
+    cluster, n = units.of_sentence[~fitted] // 2, int(np.count_nonzero(~fitted))
     rows, hits = [], dict(_lexical_hits(context, languages, fitted))
     index = {
         name: [context.view.index[plain_text(s)] for s in part] for name, part in languages.items()
     }
     for layer in context.layers:
         vectors = context.of_texts(layer_part(layer)).astype(np.float64)
-        for name in others:
-            pair = vectors[index[own]], vectors[index[name]]
+        for name in targets:
+            pair = vectors[index[source]], vectors[index[name]]
             hits |= layer_hits(layer, name, pair, fitted)
             for kind, rows_of in kinds_of_vectors(pair, fitted).items():
                 axes, value = {"language": name, "vectors": kind}, language_share(rows_of, fitted)
-                why = "vectors do not vary" if value is None else ""
-                row = Row("language_share", value, layer, split="all", n=2 * n, why=why, axes=axes)
+                reason = "vectors do not vary" if value is None else ""
+                row = Row(
+                    "language_share", value, layer, split="all", n=2 * n, why=reason, axes=axes
+                )
                 rows.append(row)
     columns = np.stack(list(hits.values()), axis=1)
-    estimates = means(columns, cluster, int(cluster.max()) + 1, drawn.clusters)
-    for key, found in zip(hits, estimates, strict=True):
+    estimates = means(columns, cluster, int(cluster.max()) + 1, units.clusters)
+    for key, estimate in zip(hits, estimates, strict=True):
         places = dict(zip(HitKey._fields[2:], key[2:], strict=True))
-        rows.append(Row.estimated(key.metric, found, key.layer, split="all", n=n, axes=places))
+        rows.append(Row.estimated(key.metric, estimate, key.layer, split="all", n=n, axes=places))
     note = (
         f"{len(fitted):,} of {sum(map(len, context.corpus.splits.values())):,} sentences are in "
-        f"all files. Means are of one half of the {drawn.clusters}, numbers of {n:,} sentences of "
+        f"all files. Means are of one half of the {units.clusters}, numbers of {n:,} sentences of "
         f"the other; a translation is the nearest by chance in {100 / n:.2g} %."
     )
     return Measured(rows, facts={"sentences": len(fitted), "candidates": n}, notes=[note])
 
 
-def kinds_of_vectors(pair: Sequence[Rows], fitted: NDArray[np.bool_]) -> dict[str, Sequence[Rows]]:
+def kinds_of_vectors(
+    pair: Sequence[VectorRows], fitted: NDArray[np.bool_]
+) -> dict[str, Sequence[VectorRows]]:
     """The vectors of two languages as they are, and minus the mean of each."""
     return {READ: pair, CENTRED: [rows - rows[fitted].mean(0) for rows in pair]}
 
 
-def language_share(pair: Sequence[Rows], fitted: NDArray[np.bool_]) -> float | None:
+def language_share(pair: Sequence[VectorRows], fitted: NDArray[np.bool_]) -> float | None:
     """Share of the variance that lies between two languages (ε²); None without any variance."""
     rows = np.concatenate([x[~fitted] for x in pair])
     language = np.repeat([0, 1], len(rows) // 2)
@@ -202,7 +206,9 @@ def language_share(pair: Sequence[Rows], fitted: NDArray[np.bool_]) -> float | N
     return None if shares is None else float(shares[0])
 
 
-def layer_hits(layer: int, name: str, pair: Sequence[Rows], fitted: NDArray[np.bool_]) -> Hits:
+def layer_hits(
+    layer: int, name: str, pair: Sequence[VectorRows], fitted: NDArray[np.bool_]
+) -> Hits:
     """Identification of two languages at one layer, and retrieval with three kinds of vectors.
 
     Args:
@@ -213,19 +219,19 @@ def layer_hits(layer: int, name: str, pair: Sequence[Rows], fitted: NDArray[np.b
     kinds = kinds_of_vectors(pair, fitted)
     for kind, of_languages in kinds.items():
         unit = [unit_vectors(x) for x in of_languages]
-        known = np.concatenate([x[fitted] for x in unit]).T
-        second = [(x[~fitted] @ known).argmax(1) >= np.count_nonzero(fitted) for x in unit]
+        candidates = np.concatenate([x[fitted] for x in unit]).T
+        second = [(x[~fitted] @ candidates).argmax(1) >= np.count_nonzero(fitted) for x in unit]
         right = np.mean([~second[0], second[1]], axis=0)
         yield HitKey("language_accuracy", layer, name, kind), right
         key = HitKey("retrieval_accuracy", layer, name, kind)
-        yield from retrieved(unit[0][~fitted] @ unit[1][~fitted].T, key)
+        yield from retrieval_hits(unit[0][~fitted] @ unit[1][~fitted].T, key)
     # A vector plus the difference of means is as far from a candidate as both are when centred.
-    one, other = (x[~fitted] for x in kinds[CENTRED])
-    nearness = one @ other.T - (one**2).sum(1)[:, None] / 2 - (other**2).sum(1) / 2
-    yield from retrieved(nearness, HitKey("retrieval_accuracy", layer, name, SHIFTED))
+    ours, theirs = (x[~fitted] for x in kinds[CENTRED])
+    nearness = ours @ theirs.T - (ours**2).sum(1)[:, None] / 2 - (theirs**2).sum(1) / 2
+    yield from retrieval_hits(nearness, HitKey("retrieval_accuracy", layer, name, SHIFTED))
 
 
-def retrieved(nearness: Floats, key: HitKey) -> Hits:
+def retrieval_hits(nearness: Floats, key: HitKey) -> Hits:
     """Whether each sentence is nearest to its translation, in both directions.
 
     If k candidates are equally near, the translation counts 1 / k.
@@ -251,14 +257,14 @@ def _lexical_hits(
         name: [text.ids for text in context.tokenizer([plain_text(s) for s in part])]
         for name, part in languages.items()
     }
-    own, *others = languages
-    for name in others:
-        both = [" ".join(s.words) for x in (own, name) for s in compress(languages[x], ~fitted)]
-        rows = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4)).fit_transform(both)
-        one, other = rows[: len(both) // 2], rows[len(both) // 2 :]
+    source, *targets = languages
+    for name in targets:
+        texts = [" ".join(s.words) for x in (source, name) for s in compress(languages[x], ~fitted)]
+        rows = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4)).fit_transform(texts)
+        ours, theirs = rows[: len(texts) // 2], rows[len(texts) // 2 :]
         key = HitKey("retrieval_accuracy", None, name, baseline="letters")
-        yield from retrieved((one @ other.T).toarray(), key)
-        for direction, asked, known in (("to", own, name), ("from", name, own)):
-            of_language = np.concatenate([*compress(pieces[known], fitted)])
-            shares = [np.isin(x, of_language).mean() for x in compress(pieces[asked], ~fitted)]
+        yield from retrieval_hits((ours @ theirs.T).toarray(), key)
+        for direction, query, target in (("to", source, name), ("from", name, source)):
+            of_language = np.concatenate([*compress(pieces[target], fitted)])
+            shares = [np.isin(x, of_language).mean() for x in compress(pieces[query], ~fitted)]
             yield HitKey("common_pieces", None, name, direction=direction), np.array(shares)

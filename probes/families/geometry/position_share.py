@@ -19,7 +19,7 @@ from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Measured, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
-from probes.statistics.sums import Rows, group_sums
+from probes.statistics.sums import VectorRows, group_sums
 
 if TYPE_CHECKING:
     from probes.measurements.context import ModelContext
@@ -45,13 +45,13 @@ class PlacesOfTypes:
     analysis of variance with effect size ε² (Kelley 1935).
 
     Args:
-        place, type: of each word, numbered from 0. Shape (n,).
+        position, type: of each word, numbered from 0. Shape (n,).
     """
 
-    def __init__(self, place: Ints, type: Ints) -> None:
-        self.place, self.type = np.minimum(place, LAST_PLACE), type
-        counts = np.zeros((int(type.max(initial=-1)) + 1, int(self.place.max(initial=-1)) + 1))
-        np.add.at(counts, (type, self.place), 1)
+    def __init__(self, position: Ints, type: Ints) -> None:
+        self.position, self.type = np.minimum(position, LAST_PLACE), type
+        counts = np.zeros((int(type.max(initial=-1)) + 1, int(self.position.max(initial=-1)) + 1))
+        np.add.at(counts, (type, self.position), 1)
         self.counts, self.sizes = counts, counts.sum(1, keepdims=True)
         # Products of centred indicators. Shuffling places within types does not change them.
         gram = np.diag(counts.sum(0)) - counts.T @ (counts / np.maximum(self.sizes, 1))
@@ -60,7 +60,7 @@ class PlacesOfTypes:
         self.directions = directions[:, varies] / np.sqrt(values[varies])
         self.free = len(type) - np.count_nonzero(self.sizes)
 
-    def shares(self, rows: Rows, shuffled: list[Ints]) -> Floats | None:
+    def shares(self, rows: VectorRows, shuffled: list[Ints]) -> Floats | None:
         """Adjusted share of the variation within types that places explain, and shuffled places.
 
         Args:
@@ -82,7 +82,7 @@ class PlacesOfTypes:
         explained = np.array(
             [
                 ((self.directions.T @ (group_sums(rows, x, len(expected)) - expected)) ** 2).sum()
-                for x in (self.place, *shuffled)
+                for x in (self.position, *shuffled)
             ]
         )
         shares: Floats = 1 - ((total - explained) / (self.free - rank)) / (total / self.free)
@@ -92,8 +92,8 @@ class PlacesOfTypes:
         """The places of words after occurrences of each type have exchanged theirs. Shape (n,)."""
         by_type = np.argsort(self.type, kind="stable")
         at_random = np.lexsort((rng.random(len(self.type)), self.type))
-        places = np.empty_like(self.place)
-        places[by_type] = self.place[at_random]
+        places = np.empty_like(self.position)
+        places[by_type] = self.position[at_random]
         return places
 
 
@@ -119,27 +119,27 @@ class PlacesOfTypes:
 def position_share(context: ModelContext) -> Measured:
     """How much of the variation of a word's vectors its place in the sentence tells."""
     sentences = context.corpus.splits["test"]
-    place = np.concatenate([np.arange(len(sentence)) for sentence in sentences])
-    words = PlacesOfTypes(place, words_of_test(context, 1).type)
+    position = np.concatenate([np.arange(len(sentence)) for sentence in sentences])
+    words = PlacesOfTypes(position, words_of_test(context, 1).type)
     rng = np.random.default_rng(0)
     shuffled = [words.shuffled(rng) for _ in range(N_SHUFFLES)]
     rows: list[Row] = []
     with context.bar(len(context.layers)) as bar:
         for layer in context.layers:
             rows += _share_rows(
-                layer, words.shares(context.words("test", layer), shuffled), len(place)
+                layer, words.shares(context.words("test", layer), shuffled), len(position)
             )
             bar.update(1)
-    n_far = int((place > LAST_PLACE).sum())
+    n_far = int((position > LAST_PLACE).sum())
     far = f"{counted(n_far, 'word')} beyond place {LAST_PLACE + 1} of a sentence count as there."
-    facts = {"words": len(place), "types": len(words.sizes), "far_words": n_far}
+    facts = {"words": len(position), "types": len(words.sizes), "far_words": n_far}
     return Measured(rows, facts=facts, notes=[far] if n_far else [])
 
 
 def _share_rows(layer: int, shares: Floats | None, n: int) -> Iterator[Row]:
     if shares is None:
-        why = "neither places nor vectors vary within word forms"
-        yield from (Row(metric, None, layer, why=why) for metric in METRICS)
+        reason = "neither places nor vectors vary within word forms"
+        yield from (Row(metric, None, layer, why=reason) for metric in METRICS)
         return
     share, control = shares[0], shares[1:]
     # Phipson & Smyth 2010: the observed order is one of the possible ones.

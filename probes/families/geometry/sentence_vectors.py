@@ -20,7 +20,7 @@ class SentenceVectors(WordVectors):
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
         """Bytes of one float32 vector for each text and layer."""
-        return 4 * len(self.kept) * len(shard.texts) * model.hidden_size
+        return 4 * len(self.pairs) * len(shard.texts) * model.hidden_size
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         """Begin a shard without vectors."""

@@ -32,9 +32,9 @@ from probes.measurements.pivots import Pivot
 from probes.measurements.row_filters import PlacesOf
 from probes.records.record import Record, subject_title
 from probes.records.row import Row
-from probes.statistics.metrics import shown
+from probes.statistics.metrics import printed_score
 from probes.statistics.partition import FEWEST
-from probes.statistics.significance import shown_p
+from probes.statistics.significance import printed_p
 from probes.tables.table import NOTHING, Table, TableRow
 
 if TYPE_CHECKING:
@@ -54,16 +54,16 @@ def variants_of(n_layers: int, n_heads: int, how: How) -> list[Variant]:
         SkipBlock,
     )
 
-    found = [Variant(), Variant((OwnAttention(),))]
+    variants = [Variant(), Variant((OwnAttention(),))]
     base = int(how == "uniform")  # "uniform" needs our own attention function
     for layer in range(1, n_layers + 1):
         for head in range(1, n_heads + 1):
             change = (DisableHead(layer, head, how),)
-            found.append(Variant(change, layer, {"disabled": HEAD, "head": head}, ((base, {}),)))
-        every = (DisableAttention(layer, how),)
-        found.append(Variant(every, layer, {"disabled": ATTENTION}, ((base, {}),)))
-        found.append(Variant((SkipBlock(layer),), layer, {"disabled": BLOCK}, ((0, {}),)))
-    return found
+            variants.append(Variant(change, layer, {"disabled": HEAD, "head": head}, ((base, {}),)))
+        all_heads = (DisableAttention(layer, how),)
+        variants.append(Variant(all_heads, layer, {"disabled": ATTENTION}, ((base, {}),)))
+        variants.append(Variant((SkipBlock(layer),), layer, {"disabled": BLOCK}, ((0, {}),)))
+    return variants
 
 
 @measurement(
@@ -138,8 +138,8 @@ def ablation(context: ModelContext) -> Measured:
         left_out += notes
         compared_view = "plain" if split == "test" else ""
         rows += predict_in_passes(context, samples, passes, compared_view)
-        for each in samples:
-            rows += each.rows(passes, DROP, each.predicted)
+        for task_sample in samples:
+            rows += task_sample.rows(passes, DROP, task_sample.predicted)
         try:
             rows += own_answers(context, passes, questions_in(context, split, sample))
         except NoHeadError:
@@ -155,25 +155,25 @@ def extreme_heads(record: Record) -> Table:
     for row in record.rows:
         if row.metric != DROP or row.axes["disabled"] != HEAD:
             continue
-        place = row.layer, *sorted(row.axes.items())
+        key = row.layer, *sorted(row.axes.items())
         if row.split == "test":
-            on_test[place] = row
+            on_test[key] = row
         elif row.value is not None:
-            on_dev[row.axes["predicts"]].append((-row.value, place))
+            on_dev[row.axes["predicts"]].append((-row.value, key))
     lines = []
     for task, drops in on_dev.items():
         drops.sort(key=itemgetter(0))
-        for cost, (_, place) in (("costs most", drops[0]), ("costs least", drops[-1])):
-            if test := on_test.get(place):
-                pair = f"[{shown(test.low, DROP)}, {shown(test.high, DROP)}]"
+        for cost, (_, key) in (("costs most", drops[0]), ("costs least", drops[-1])):
+            if test := on_test.get(key):
+                pair = f"[{printed_score(test.low, DROP)}, {printed_score(test.high, DROP)}]"
                 lines.append(
                     TableRow.of(
                         str(task),
                         cost,
                         f"{test.layer}-{test.axes['head']}",
-                        shown(test.value, DROP),
+                        printed_score(test.value, DROP),
                         pair if test.low is not None else NOTHING,
-                        shown_p(test.p) if test.p is not None else NOTHING,
+                        printed_p(test.p) if test.p is not None else NOTHING,
                     )
                 )
     note = (

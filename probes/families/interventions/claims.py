@@ -24,7 +24,7 @@ _CORE = Reads(
 
 def _is_core(model: ModelRows, row: Row) -> bool:
     """Whether the disabled head is the best for a core relation."""
-    best = {(each.layer, each.axes["head"]) for each in model.read(_CORE)}
+    best = {(x.layer, x.axes["head"]) for x in model.read(_CORE)}
     return (row.layer, row.axes["head"]) in best
 
 

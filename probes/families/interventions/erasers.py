@@ -56,9 +56,9 @@ class Moments:
             n += len(x)
             sum_x += x.sum(0)
             sum_z += np.stack([z.sum(0), (z**2).sum(0)])
-            for span, own in enumerate(x.swapaxes(0, 1)):
-                xx += own.T @ own
-                xz[span] += own.T @ z
+            for span, of_span in enumerate(x.swapaxes(0, 1)):
+                xx += of_span.T @ of_span
+                xz[span] += of_span.T @ z
         assert pivot is not None, "there are examples"
         mean_x, (mean_z, square_z) = sum_x / n, sum_z / n
         mean = mean_x.mean(0)
@@ -81,8 +81,8 @@ class Moments:
         n_features, total = len(self.xx), np.trace(self.xx)
         uneven = np.sum(self.xx**2) - total**2 / n_features
         share = min(total**2 / self.n / uneven, 1.0) if uneven > 0 else 1.0
-        found: Floats = (1 - share) * self.xx + share * total / n_features * np.eye(n_features)
-        return found
+        covariance: Floats = (1 - share) * self.xx + share * total / n_features * np.eye(n_features)
+        return covariance
 
     @property
     def wide(self) -> Floats:
@@ -110,8 +110,8 @@ class Eraser(NamedTuple):
 
     def __call__(self, x: Floats) -> Floats:
         """Erase from vectors of shape (n, H)."""
-        found: Floats = x - (x - self.mean) @ self.left @ self.right
-        return found
+        vectors: Floats = x - (x - self.mean) @ self.left @ self.right
+        return vectors
 
     def change(self, moments: Moments) -> float:
         """Mean squared change of vectors with covariance `Moments.shrunk`, relative to variance."""
@@ -126,12 +126,12 @@ def leace(moments: Moments) -> Eraser:
     The rank is at most the number of classes minus one, per span.
     """
     values, axes = np.linalg.eigh(moments.shrunk)
-    kept = values > values[-1] * len(values) * np.finfo(np.float64).eps
-    roots, axes = np.sqrt(values[kept]), axes[:, kept]
+    is_nonzero = values > values[-1] * len(values) * np.finfo(np.float64).eps
+    roots, axes = np.sqrt(values[is_nonzero]), axes[:, is_nonzero]
     whitened = (axes / roots).T @ moments.wide
     directions, strengths, _ = np.linalg.svd(whitened, full_matrices=False)
-    found = directions[:, strengths > moments.spread * _NEGLIGIBLE]
-    return Eraser(moments.mean, axes / roots @ found, found.T @ (axes * roots).T)
+    basis = directions[:, strengths > moments.spread * _NEGLIGIBLE]
+    return Eraser(moments.mean, axes / roots @ basis, basis.T @ (axes * roots).T)
 
 
 def random_subspace(moments: Moments, change: float, seed: int = 0) -> Eraser:
@@ -148,10 +148,10 @@ def random_subspace(moments: Moments, change: float, seed: int = 0) -> Eraser:
     basis = np.zeros((len(variances), n))
     basis[varying] = np.linalg.qr(np.random.default_rng(seed).standard_normal((n, n)))[0]
     of_each = np.einsum("hr,hk,kr->r", basis, moments.shrunk, basis, optimize=True)
-    taken = np.concatenate([[0.0], np.cumsum(of_each)])
-    wanted = change * np.trace(moments.xx)
-    rank = min(int(np.searchsorted(taken, wanted)), n)
+    cumulative = np.concatenate([[0.0], np.cumsum(of_each)])
+    target = change * np.trace(moments.xx)
+    rank = min(int(np.searchsorted(cumulative, target)), n)
     right = basis[:, :rank].T.copy()
     if rank:
-        right[-1] *= np.sqrt(min((wanted - taken[rank - 1]) / of_each[rank - 1], 1.0))
+        right[-1] *= np.sqrt(min((target - cumulative[rank - 1]) / of_each[rank - 1], 1.0))
     return Eraser(moments.mean, basis[:, :rank], right)

@@ -173,14 +173,16 @@ def erasure(context: ModelContext) -> Measured:
         else:
             notes.append(f"{task.name} has no control task: its examples have no types.")
         variants, sizes = _erasures(task, targets)
-        every, _ = probed_samples(context, sample, len(variants))
-        own = next(each for each in every if each.name == task.name)
-        new = Refitted(own, options.training)
-        compared = list(predict_in_passes(context, [*every, new], variants, task.view))
-        for each in every:
-            whose = "own" if each is own else "other"
-            compared += each.rows(variants, DROP, each.predicted, fit="frozen", probes=whose)
-        compared += own.rows(variants, DROP, new.predicted, fit="again", probes="own")
+        samples, _ = probed_samples(context, sample, len(variants))
+        own_sample = next(x for x in samples if x.name == task.name)
+        new = Refitted(own_sample, options.training)
+        compared = list(predict_in_passes(context, [*samples, new], variants, task.view))
+        for task_sample in samples:
+            whose = "own" if task_sample is own_sample else "other"
+            compared += task_sample.rows(
+                variants, DROP, task_sample.predicted, fit="frozen", probes=whose
+            )
+        compared += own_sample.rows(variants, DROP, new.predicted, fit="again", probes="own")
         rows += [*sizes, *_mean_of_draws(compared)]
         try:
             rows += own_answers(context, variants, questions)
@@ -205,12 +207,12 @@ def _erasures(
     variants, rows, context = [Variant()], [], task.context
     for layer in task.layers:
         if score := context.result.at(context.task.metric, layer):
-            between, own = (score.low, score.high), {"erased": task.name}
-            rows.append(Row(SCORE, score.value, layer, *between, n=score.n, axes=own))
+            between, score_axes = (score.low, score.high), {"erased": task.name}
+            rows.append(Row(SCORE, score.value, layer, *between, n=score.n, axes=score_axes))
         moments = _moments_of_layer(context, layer, targets)
         width = moments.xz.shape[-1] // len(targets)
         columns = [slice(i * width, (i + 1) * width) for i in range(len(targets))]
-        labels, *controls = (leace(moments.with_labels(each)) for each in columns)
+        labels, *controls = (leace(moments.with_labels(x)) for x in columns)
         change = labels.change(moments)
         erasers = {LABELS: [labels], **({CONTROL: controls} if controls else {})}
         erasers[RANDOM] = [random_subspace(moments, change, seed) for seed in range(N_ERASER_DRAWS)]
@@ -218,12 +220,12 @@ def _erasures(
         first = dict(zip(erasers, starts, strict=False))
         for name, draws in erasers.items():
             axes = {"erased": task.name, "eraser": name}
-            others = [each for each in erasers if each != LABELS] if name == LABELS else []
-            against = ((0, {"less": NOTHING}), *((first[x], {"less": x}) for x in others))
+            control_names = [x for x in erasers if x != LABELS] if name == LABELS else []
+            against = ((0, {"less": NOTHING}), *((first[x], {"less": x}) for x in control_names))
             for eraser in draws:
                 erase = (Erase(layer, *eraser, positions="pieces"),)
                 variants.append(Variant(erase, layer, axes, against, first[name]))
-            sizes = np.mean([(each.rank, each.change(moments)) for each in draws], axis=0)
+            sizes = np.mean([(x.rank, x.change(moments)) for x in draws], axis=0)
             for metric, size in zip(("erased_rank", "erased_variance"), sizes, strict=True):
                 rows.append(Row(metric, float(size), layer, split="train", axes=axes))
     return variants, rows
@@ -249,7 +251,7 @@ def _moments_of_layer(context: TaskContext, layer: int, targets: Sequence[NDArra
             part = slice(first, min(first + _ROWS, n))
             out = torch.empty(part.stop - first, len(spans) * vectors.shape[1])
             gather(vectors, [SpanRows.of(span[part]) for span in spans], out)
-            labels = [as_columns(examples, each[part]) for each in targets]
+            labels = [as_columns(examples, x[part]) for x in targets]
             yield out.numpy().reshape(len(out), len(spans), -1), np.concatenate(labels, axis=1)
 
     return Moments.of(blocks())
@@ -257,8 +259,8 @@ def _moments_of_layer(context: TaskContext, layer: int, targets: Sequence[NDArra
 
 def _mean_of_draws(rows: Iterable[Row]) -> Iterator[Row]:
     """Replace rows that differ only in value by one row with their mean."""
-    every = defaultdict(list)
+    groups = defaultdict(list)
     for row in rows:
-        every[row.metric, row.layer, *row.axes.items()].append(row)
-    for some in every.values():
+        groups[row.metric, row.layer, *row.axes.items()].append(row)
+    for some in groups.values():
         yield some[0]._replace(value=float(np.mean([row.value for row in some])))

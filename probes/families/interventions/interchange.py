@@ -26,7 +26,7 @@ from probes.families.interventions.interchange_pairs import (
     Choice,
     Contrast,
     Pair,
-    aligned,
+    aligned_pair,
     choice,
     contrasts,
     train_and_test_contrasts,
@@ -159,25 +159,25 @@ def interchange(context: ModelContext) -> Measured:
     Raises:
         NotServedError: no pairs fit.
     """
-    from probes.families.interventions.interchange_passes import interchanged, tokens_of
+    from probes.families.interventions.interchange_passes import exchanged_logits, tokens_of
 
     options, causal = context.options, context.model.causal
-    chosen = _contrasts_by_paradigm(context.corpus.items, causal, options)
-    texts = (text for parts in chosen.values() for part in parts for x in part for y in x.texts()
+    paradigms = _contrasts_by_paradigm(context.corpus.items, causal, options)
+    texts = (text for parts in paradigms.values() for part in parts for x in part for y in x.texts()
              for text in y)  # fmt: skip
     pieces = tokens_of(context, texts)
-    measured: list[_Measured] = []
+    measured: list[_ParadigmScores] = []
     unfit: list[str] = []
-    for paradigm, parts in chosen.items():
+    for paradigm, parts in paradigms.items():
         train, test = _aligned(parts, pieces, causal, options)
         if min(len(train), len(test)) < _FEWEST:
             unfit.append(paradigm)
             continue
-        end, place, n = test[0].shape
-        places = range(place, end) if causal else range(n)
+        end, position, n = test[0].shape
+        places = range(position, end) if causal else range(n)
         columns = _logit_columns(test, pieces.values(), len(measured))
-        logits = interchanged(context, train, test, places, columns, len(measured))
-        measured.append(_Measured.of(paradigm, test, places, *logits))
+        logits = exchanged_logits(context, train, test, places, columns, len(measured))
+        measured.append(_ParadigmScores.of(paradigm, test, places, *logits))
     if not measured:
         raise NotServedError(
             f"none of its {len(unfit)} paradigms has {2 * _FEWEST} pairs of prompts that differ in "
@@ -187,7 +187,7 @@ def interchange(context: ModelContext) -> Measured:
     n_words = len(set(_resampling_units([pair.changed for x in measured for pair in x.pairs])))
     n_answers = sum(len(x.right) for x in measured)
     notes = [
-        f"{len(measured)} of {len(chosen)} paradigms have pairs that fit: {n_pairs:,} in test, "
+        f"{len(measured)} of {len(paradigms)} paradigms have pairs that fit: {n_pairs:,} in test, "
         f"with {n_answers:,} continuations. They exchange {counted(n_words, 'pair')} of words "
         "(those that share a word count as one).",
         *(x.sentence(context.layers) for x in measured),
@@ -202,14 +202,14 @@ def _contrasts_by_paradigm(
     items: Sequence[Item], causal: bool, options: InterchangeOptions
 ) -> dict[str, list[list[Contrast]]]:
     """Contrasts for train and for test, by paradigm; more than are wanted, as shapes differ."""
-    given: dict[str, list[Choice | None]] = defaultdict(list)
+    choices: dict[str, list[Choice | None]] = defaultdict(list)
     for item in items:
-        given[item.paradigm].append(choice(item, causal))
-    found = {}
-    for paradigm, own in given.items():
-        train, test = train_and_test_contrasts(with_sides(contrasts(filter(None, own))))
-        found[paradigm] = [train[: 8 * options.training], test[: 8 * options.pairs]]
-    return found
+        choices[item.paradigm].append(choice(item, causal))
+    parts = {}
+    for paradigm, of_paradigm in choices.items():
+        train, test = train_and_test_contrasts(with_sides(contrasts(filter(None, of_paradigm))))
+        parts[paradigm] = [train[: 8 * options.training], test[: 8 * options.pairs]]
+    return parts
 
 
 def _aligned(
@@ -219,12 +219,12 @@ def _aligned(
     options: InterchangeOptions,
 ) -> list[list[Pair]]:
     """Pairs for train and for test, all of the commonest shape."""
-    found = [[x for x in (aligned(y, pieces, causal) for y in part) if x] for part in parts]
-    shapes = Counter(pair.shape for part in found for pair in part)
+    pairs = [[x for x in (aligned_pair(y, pieces, causal) for y in part) if x] for part in parts]
+    shapes = Counter(pair.shape for part in pairs for pair in part)
     shape = max(shapes, key=lambda x: (shapes[x], x), default=None)
     return [
         [pair for pair in part if pair.shape == shape][:size]
-        for part, size in zip(found, (options.training, options.pairs), strict=True)
+        for part, size in zip(pairs, (options.training, options.pairs), strict=True)
     ]
 
 
@@ -235,20 +235,20 @@ def _logit_columns(pairs: Sequence[Pair], pieces: Iterable[Pieces], seed: int) -
     resampled means vary as they do with other draws. Columns that a pair lacks are 0.
     """
     answers = {token for pair in pairs for two in pair.answers for token in two}
-    others = sorted({token for x in pieces for token in x.ids.tolist()} - answers)
+    arbitrary_tokens = sorted({token for x in pieces for token in x.ids.tolist()} - answers)
     width = max(len(pair.answers) for pair in pairs)
     rng, columns = (
         np.random.default_rng(seed),
         np.zeros((len(pairs), 2 * (N_ARBITRARY_PAIRS + width)), int),
     )
     for row, pair in zip(columns, pairs, strict=True):
-        draws = [rng.choice(others, 2, replace=False) for _ in range(N_ARBITRARY_PAIRS)]
+        draws = [rng.choice(arbitrary_tokens, 2, replace=False) for _ in range(N_ARBITRARY_PAIRS)]
         flat = np.concatenate([*draws, *pair.answers])
         row[: len(flat)] = flat
     return columns
 
 
-class _Measured(NamedTuple):
+class _ParadigmScores(NamedTuple):
     """Test pairs of a paradigm, or of all, and values of their continuations.
 
     Attributes:
@@ -273,14 +273,14 @@ class _Measured(NamedTuple):
     @classmethod
     def of(
         cls, paradigm: str, pairs: Sequence[Pair], places: Sequence[int], *logits: Floats
-    ) -> _Measured:
-        """The values of a paradigm, given the results of `interchanged`."""
-        own = [
+    ) -> _ParadigmScores:
+        """The values of a paradigm, given the results of `exchanged_logits`."""
+        cells = [
             (i, N_ARBITRARY_PAIRS + j)
             for i, pair in enumerate(pairs)
             for j in range(len(pair.answers))
         ]
-        rows, columns = np.array(own).T
+        rows, columns = np.array(cells).T
         base, source, changed = (x[..., ::2] - x[..., 1::2] for x in logits)  # log-odds of two
         before, after = base[..., rows, columns], changed[..., rows, columns]
         moved = np.abs(base - changed)[..., :N_ARBITRARY_PAIRS].mean(-1)[..., rows]
@@ -296,37 +296,39 @@ class _Measured(NamedTuple):
             axes: of each place.
         """
         words, paradigms = zip(*self.changed, strict=True)
-        strata, every = Strata.of(_resampling_units(words), paradigms), np.arange(len(self.right))
-        right, enough = np.flatnonzero(self.right), strata.n_clusters(every) >= FEWEST
+        strata, index = Strata.of(_resampling_units(words), paradigms), np.arange(len(self.right))
+        right, enough = np.flatnonzero(self.right), strata.n_clusters(index) >= FEWEST
         scales = (
-            (RATIO, OWN, self.ratio, every),
-            (RATIO, ARBITRARY, self.arbitrary, every),
-            (RATIO, DIFFERENCE, self.ratio - self.arbitrary, every),
+            (RATIO, OWN, self.ratio, index),
+            (RATIO, ARBITRARY, self.arbitrary, index),
+            (RATIO, DIFFERENCE, self.ratio - self.arbitrary, index),
             (FLIPPED, OWN, self.follows, right),
-            (ACCURACY, OWN, self.follows, every),
+            (ACCURACY, OWN, self.follows, index),
         )
         for (i, direction), scale in product(enumerate(DIRECTIONS), scales):
             metric, answers, values, group = scale
-            cells = values[:, :, i].reshape(-1, len(every)).T  # (n, layers × places)
+            cells = values[:, :, i].reshape(-1, len(index)).T  # (n, layers × places)
             tested = enough and metric == RATIO and answers != ARBITRARY
             untested: list[float | None] = [None] * cells.shape[1]
-            p = strata.p_values(cells, [every])[0].tolist() if tested else untested
+            p = strata.p_values(cells, [index])[0].tolist() if tested else untested
             where = {"direction": direction, "answers": answers}
             if not len(group):
-                why = "no pair was answered right"
+                reason = "no pair was answered right"
                 for layer, at in product(layers, axes):
-                    yield Row(metric, None, layer, n=0, why=why, axes={**at, **where})
+                    yield Row(metric, None, layer, n=0, why=reason, axes={**at, **where})
                 continue
-            ((means, drawn),) = strata.means(cells, [group])
-            numbers = zip(means.tolist(), interval(drawn.T), p, strict=True)
+            ((means, resamples),) = strata.means(cells, [group])
+            numbers = zip(means.tolist(), interval(resamples.T), p, strict=True)
             for (layer, at), (value, pair, of_value) in zip(
                 product(layers, axes), numbers, strict=True
             ):
                 between = bounds(pair)
-                why = "" if between else f"fewer than {FEWEST} pairs of words are exchanged"
+                reason = "" if between else f"fewer than {FEWEST} pairs of words are exchanged"
                 if between and not (between := informative(between)):
-                    why = "nearly all pairs have the same value"
-                row = Row(metric, value, layer, *ends(between), n=len(group), p=of_value, why=why)
+                    reason = "nearly all pairs have the same value"
+                row = Row(
+                    metric, value, layer, *ends(between), n=len(group), p=of_value, why=reason
+                )
                 yield row._replace(axes={**at, **where})
 
     @property
@@ -346,10 +348,10 @@ class _Measured(NamedTuple):
                 f"{self.paradigm}: the whole vector flips no more than half of the {n:,} "
                 "continuations answered right."
             )
-        found = [
-            f"{self.words[place]!r} (position {place + 1}) at "
+        tokens = [
+            f"{self.words[position]!r} (position {position + 1}) at "
             + layer_ranges([layers[k] for k in np.flatnonzero(often[:, i]).tolist()], layers)
-            for i, place in enumerate(self.places)
+            for i, position in enumerate(self.places)
             if often[:, i].any()
         ]
         ratio = self.ratio.mean(-1)
@@ -358,7 +360,7 @@ class _Measured(NamedTuple):
         )
         return (
             f"{self.paradigm}: of {n:,} continuations answered right, the whole vector flips most "
-            f"if taken from {listed(found)}. There, the mean difference moves the log-odds of all "
+            f"if taken from {listed(tokens)}. There, the mean difference moves the log-odds of all "
             f"{len(self.right):,} by {share:.0%} of what the whole vector does, and that of "
             f"shuffled classes by {control:.0%}."
         )
@@ -375,27 +377,27 @@ def _resampling_units(changed: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _interchange_rows(
-    measured: Sequence[_Measured], layers: Sequence[int], causal: bool
+    measured: Sequence[_ParadigmScores], layers: Sequence[int], causal: bool
 ) -> Iterator[Row]:
     """Rows of each paradigm at all positions, and of all at the places that they share."""
-    for each in measured:
-        prompt = f"{each.paradigm}: {' '.join(each.words)}"
-        shared = {"paradigm": each.paradigm, "prompt": prompt}
-        yield from each.rows(layers, [{**shared, "position": x + 1} for x in each.places])
+    for group in measured:
+        prompt = f"{group.paradigm}: {' '.join(group.words)}"
+        shared = {"paradigm": group.paradigm, "prompt": prompt}
+        yield from group.rows(layers, [{**shared, "position": x + 1} for x in group.places])
     parts: list[list[Floats]] = []
-    for each in measured:
-        pair = each.pairs[0]
-        at = [each.places.index(pair.place), each.places.index(pair.end - causal)]
-        parts.append([x[:, at] for x in (each.ratio, each.arbitrary, each.follows)])
+    for group in measured:
+        pair = group.pairs[0]
+        at = [group.places.index(pair.position), group.places.index(pair.end - causal)]
+        parts.append([x[:, at] for x in (group.ratio, group.arbitrary, group.follows)])
     ratio, moved, follows = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
-    everything = _Measured(
+    everything = _ParadigmScores(
         "",
-        [pair for each in measured for pair in each.pairs],
+        [pair for group in measured for pair in group.pairs],
         [],
         ratio,
         moved,
         follows,
-        np.concatenate([each.right for each in measured]),
-        [x for each in measured for x in each.changed],
+        np.concatenate([group.right for group in measured]),
+        [x for group in measured for x in group.changed],
     )
     yield from everything.rows(layers, [{"at": CHANGED}, {"at": LAST if causal else MASKED}])

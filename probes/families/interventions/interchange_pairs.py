@@ -74,8 +74,8 @@ class Contrast(NamedTuple):
             return Text((" ".join((*before, word, *self.after)),), (0, 1), written=True)
 
         return [
-            (text(self.base, own), text(self.base, other), text(self.source, other))
-            for own, other in self.answers
+            (text(self.base, of_base), text(self.base, of_source), text(self.source, of_source))
+            for of_base, of_source in self.answers
         ]
 
 
@@ -93,36 +93,36 @@ def choice(item: Item, causal: bool) -> Choice | None:
     return tuple(right[:n]), right[n], wrong[n], () if causal else tuple(right[n + 1 :])
 
 
-def _first_difference(one: Sequence[object], other: Sequence[object]) -> int | None:
-    pairs = enumerate(zip(one, other, strict=False))
+def _first_difference(first: Sequence[object], second: Sequence[object]) -> int | None:
+    pairs = enumerate(zip(first, second, strict=False))
     return next((i for i, (x, y) in pairs if x != y), None)
 
 
-def contrasts(given: Iterable[Choice]) -> list[Contrast]:
+def contrasts(choices: Iterable[Choice]) -> list[Contrast]:
     """Prefixes of one paradigm that differ in one word and want different continuations.
 
     A word is paired with the one that shares the most letters at the beginning, such as *author*
     with *authors*.
     """
-    alike: dict[tuple[Any, ...], tuple[dict[str, None], dict[str, None]]]
-    alike = defaultdict(lambda: ({}, {}))
-    for before, good, bad, after in given:
+    words_by_context: dict[tuple[Any, ...], tuple[dict[str, None], dict[str, None]]]
+    words_by_context = defaultdict(lambda: ({}, {}))
+    for before, good, bad, after in choices:
         low, high = sorted((good, bad))
         for i, word in enumerate(before):
             key = low, high, after, before[:i], before[i + 1 :]
-            alike[key][good == high][word] = None
-    found: dict[tuple[Words, Words, Words], dict[tuple[str, str], None]] = defaultdict(dict)
-    for (low, high, after, head, tail), (wants_low, wants_high) in alike.items():
-        others = sorted(wants_high.keys() - wants_low.keys())
-        for word in sorted(wants_low.keys() - wants_high.keys()) if others else ():
-            other = max(others, key=lambda x: len(os.path.commonprefix([x, word])))  # noqa: RUF071
-            two = sorted([((*head, word, *tail), low), ((*head, other, *tail), high)])
-            (base, own), (source, its_own) = two
-            found[base, source, after][own, its_own] = None
-    return [Contrast(*key[:2], tuple(answers), key[2]) for key, answers in sorted(found.items())]
+            words_by_context[key][good == high][word] = None
+    answers: dict[tuple[Words, Words, Words], dict[tuple[str, str], None]] = defaultdict(dict)
+    for (low, high, after, head, tail), (wants_low, wants_high) in words_by_context.items():
+        partners = sorted(wants_high.keys() - wants_low.keys())
+        for word in sorted(wants_low.keys() - wants_high.keys()) if partners else ():
+            partner = max(partners, key=lambda x: len(os.path.commonprefix([x, word])))  # noqa: RUF071
+            two = sorted([((*head, word, *tail), low), ((*head, partner, *tail), high)])
+            (base, base_answer), (source, source_answer) = two
+            answers[base, source, after][base_answer, source_answer] = None
+    return [Contrast(*key[:2], tuple(x), key[2]) for key, x in sorted(answers.items())]
 
 
-def with_sides(given: Sequence[Contrast]) -> list[Contrast]:
+def with_sides(all_contrasts: Sequence[Contrast]) -> list[Contrast]:
     """Contrasts with the class of their base.
 
     Classes follow from the words: *author* wants *laughs*, as *pilot* does, which wants *is*. Only
@@ -131,37 +131,37 @@ def with_sides(given: Sequence[Contrast]) -> list[Contrast]:
     """
 
     def links_of(contrast: Contrast) -> Iterator[tuple[Any, Any, int]]:
-        one, other = contrast.changed
-        yield one, other, 1
+        first, second = contrast.changed
+        yield first, second, 1
         for answers in contrast.answers:
-            for word, answer in zip((one, other), answers, strict=True):
+            for word, answer in zip((first, second), answers, strict=True):
                 yield word, ("answer", answer), 0
 
     links: dict[Any, list[tuple[Any, int]]] = defaultdict(list)
-    for contrast in given:
-        for one, other, differ in links_of(contrast):
-            links[one].append((other, differ))
-            links[other].append((one, differ))
+    for contrast in all_contrasts:
+        for first, neighbour, differ in links_of(contrast):
+            links[first].append((neighbour, differ))
+            links[neighbour].append((first, differ))
     side: dict[Any, tuple[int, int]] = {}  # the set, and the class in it
     for number, start in enumerate(links):
         waiting = [] if start in side else [start]
         side.setdefault(start, (number, 0))
         for node in waiting:  # grows
-            for other, differ in links[node]:
-                if other not in side:
-                    side[other] = number, side[node][1] ^ differ
-                    waiting.append(other)
-    sets = Counter(side[x.changed[0]][0] for x in given)
+            for neighbour, differ in links[node]:
+                if neighbour not in side:
+                    side[neighbour] = number, side[node][1] ^ differ
+                    waiting.append(neighbour)
+    sets = Counter(side[x.changed[0]][0] for x in all_contrasts)
     return [
         x._replace(side=side[x.changed[0]][1])
-        for x in given
+        for x in all_contrasts
         if side[x.changed[0]][0] == max(sets, key=sets.__getitem__)
-        and all(side[one][1] ^ side[other][1] == differ for one, other, differ in links_of(x))
+        and all(side[a][1] ^ side[b][1] == differ for a, b, differ in links_of(x))
     ]
 
 
 def train_and_test_contrasts(
-    given: Sequence[Contrast], seed: int = 0
+    all_contrasts: Sequence[Contrast], seed: int = 0
 ) -> tuple[list[Contrast], list[Contrast]]:
     """Contrasts for train and for test; each prefix occurs once.
 
@@ -170,7 +170,7 @@ def train_and_test_contrasts(
     contrasts of a word of each are left out. Either prefix may be the base.
     """
     rng = np.random.default_rng(seed)
-    words = sorted({x.changed for x in given})
+    words = sorted({x.changed for x in all_contrasts})
     in_test: dict[str, bool] = {}
     half, order = (len(words) + 1) // 2, rng.permutation(len(words)).tolist()
     for number in sorted(range(len(words)), key=lambda x: x % half):  # in turn
@@ -178,20 +178,20 @@ def train_and_test_contrasts(
             in_test.setdefault(word, number < half)
     parts: tuple[list[Contrast], list[Contrast]] = [], []
     used: set[Words] = set()
-    for i in rng.permutation(len(given)).tolist():
+    for i in rng.permutation(len(all_contrasts)).tolist():
         exchange = rng.integers(2)
-        one, other = (in_test[word] for word in given[i].changed)
-        if one == other and used.isdisjoint(given[i][:2]):
-            used.update(given[i][:2])
-            part = one if len(words) > 1 else len(used) // 2 % 2
-            parts[part].append(given[i].exchanged() if exchange else given[i])
+        first, second = (in_test[word] for word in all_contrasts[i].changed)
+        if first == second and used.isdisjoint(all_contrasts[i][:2]):
+            used.update(all_contrasts[i][:2])
+            part = first if len(words) > 1 else len(used) // 2 % 2
+            parts[part].append(all_contrasts[i].exchanged() if exchange else all_contrasts[i])
     return _in_turn(parts[0]), _in_turn(parts[1])
 
 
-def _in_turn(given: Sequence[Contrast]) -> list[Contrast]:
+def _in_turn(all_contrasts: Sequence[Contrast]) -> list[Contrast]:
     """One contrast for each pair of words, then a second one for each, and so on."""
     of_words: dict[frozenset[str], list[Contrast]] = defaultdict(list)
-    for contrast in given:
+    for contrast in all_contrasts:
         of_words[frozenset(contrast.changed)].append(contrast)
     return [x for turn in zip_longest(*of_words.values()) for x in turn if x]
 
@@ -204,7 +204,7 @@ class Pair:
         base, source: texts that begin with the prompts.
         side: see `Contrast`.
         end: number of tokens before the continuation.
-        place: number of tokens before the one that differs.
+        position: number of tokens before the one that differs.
         answers: tokens that are right after the base and after the source, in pairs.
         tokens: tokens of base and source, for a causal model those before the continuation; -1 for
             the continuation in others.
@@ -216,7 +216,7 @@ class Pair:
     source: Text
     side: int
     end: int
-    place: int
+    position: int
     answers: tuple[tuple[int, int], ...]
     tokens: tuple[tuple[int, ...], ...]
     words: Words
@@ -225,10 +225,10 @@ class Pair:
     @property
     def shape(self) -> tuple[int, int, int]:
         """Numbers that aligned pairs have in common: end, place and number of tokens."""
-        return self.end, self.place, len(self.words)
+        return self.end, self.position, len(self.words)
 
 
-def aligned(contrast: Contrast, pieces: Mapping[Text, Pieces], causal: bool) -> Pair | None:
+def aligned_pair(contrast: Contrast, pieces: Mapping[Text, Pieces], causal: bool) -> Pair | None:
     """The pair with its tokens; None unless prompts differ in one token.
 
     Continuations that do not differ in the token right after the prompt of the first are left out.
@@ -236,31 +236,31 @@ def aligned(contrast: Contrast, pieces: Mapping[Text, Pieces], causal: bool) -> 
     Args:
         pieces: tokens of the texts; those that are too long for the model are missing.
     """
-    found: Pair | None = None
+    pair: Pair | None = None
     for texts in contrast.texts():
         if not all(text in pieces for text in texts):
             continue
         right, wrong, source = (pieces[text].ids.tolist() for text in texts)
-        end, place = _first_difference(right, wrong), _first_difference(right, source)
-        if end is None or place is None or place >= end:
+        end, position = _first_difference(right, wrong), _first_difference(right, source)
+        if end is None or position is None or position >= end:
             continue
-        same = slice(place + 1, end if causal else None)
-        rest = [[*x[:end], -1, *x[end + 1 :]] for x in (right, wrong, source)]
-        alike = rest[0][same] == rest[2][same] and (causal or rest[0] == rest[1])
-        if not alike or source[end : end + 1] != wrong[end : end + 1]:
+        same = slice(position + 1, end if causal else None)
+        ids = [[*x[:end], -1, *x[end + 1 :]] for x in (right, wrong, source)]
+        equal = ids[0][same] == ids[2][same] and (causal or ids[0] == ids[1])
+        if not equal or source[end : end + 1] != wrong[end : end + 1]:
             continue
-        tokens = tuple(tuple(x[:end] if causal else x) for x in (rest[0], rest[2]))
+        tokens = tuple(tuple(x[:end] if causal else x) for x in (ids[0], ids[2]))
         answers = ((right[end], wrong[end]),)
-        if found is None:
+        if pair is None:
             ways = [_as_written(text, pieces[text], len(tokens[0])) for text in texts[::2]]
-            ways[0][place] = "/".join(sorted({way[place] for way in ways}))
+            ways[0][position] = "/".join(sorted({way[position] for way in ways}))
             if not causal:
                 ways[0][end] = "[…]"
-            own = texts[0], texts[2], contrast.side, end, place, answers, tokens
-            found = Pair(*own, tuple(ways[0]), contrast.changed)
-        elif found.tokens == tokens and answers[0] not in found.answers:
-            found = replace(found, answers=found.answers + answers)
-    return found
+            fields = texts[0], texts[2], contrast.side, end, position, answers, tokens
+            pair = Pair(*fields, tuple(ways[0]), contrast.changed)
+        elif pair.tokens == tokens and answers[0] not in pair.answers:
+            pair = replace(pair, answers=pair.answers + answers)
+    return pair
 
 
 def _as_written(text: Text, pieces: Pieces, n: int) -> list[str]:

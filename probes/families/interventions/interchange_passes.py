@@ -40,14 +40,14 @@ class Tokens(Collector):
     """Finds the tokens of texts, and reads none of them.
 
     Attributes:
-        found: tokens of each text that fits into the model's window.
+        pieces: tokens of each text that fits into the model's window.
     """
 
     name = "tokens"
     parts = ()
 
     def __init__(self) -> None:
-        self.found: dict[Text, Pieces] = {}
+        self.pieces: dict[Text, Pieces] = {}
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
         """Nothing is stored."""
@@ -56,13 +56,13 @@ class Tokens(Collector):
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         """Keep the tokens of a shard."""
         self._texts = shard.texts
-        self.found.update(zip(shard.texts, pieces, strict=True))
+        self.pieces.update(zip(shard.texts, pieces, strict=True))
 
     def copies(self, windows: Sequence[Window], reader: ModelProperties) -> Sequence[Window]:
         """No windows; texts with several are forgotten."""
         for window in windows:
             if window.first:
-                self.found.pop(self._texts[window.text], None)
+                self.pieces.pop(self._texts[window.text], None)
         return ()
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
@@ -118,15 +118,17 @@ class Prompts(Collector):
         """
         if not reader.causal and reader.mask_id is None:
             raise UserError("This model reads in both directions and has no mask token.")
-        self.n_prefix, found = reader.n_prefix, []
+        self.n_prefix, prompts = reader.n_prefix, []
         at = reader.n_prefix + self._end
         for window in windows:
             ids = window.ids[:at] if reader.causal else window.ids.copy()
             if reader.mask_id is not None and not reader.causal:
                 ids[at] = reader.mask_id
-            place, owner = np.array([at - reader.causal]), np.array([window.text])
-            found.append(replace(window, ids=ids, place=place, owner=owner, share=np.ones(1)))
-        return found
+            position, owner = np.array([at - reader.causal]), np.array([window.text])
+            prompts.append(
+                replace(window, ids=ids, position=position, owner=owner, share=np.ones(1))
+            )
+        return prompts
 
     def prepare(self, windows: PaddedWindows) -> None:
         """Keep the numbers of the texts that the next pass reads."""
@@ -138,9 +140,9 @@ class Prompts(Collector):
         last = last[windows.position.to(last.device)]
         self._logits[windows.text] = self._answers(last, self._columns[windows.text]).cpu()
         if self._layers:
-            at, every = self._places + self.n_prefix, layer_states(output)
-            kept = [every[k][:, at.to(every[k].device)].float().cpu() for k in self._layers]
-            states = torch.stack(kept, dim=1)
+            at, by_layer = self._places + self.n_prefix, layer_states(output)
+            parts = [by_layer[k][:, at.to(by_layer[k].device)].float().cpu() for k in self._layers]
+            states = torch.stack(parts, dim=1)
             if self._states is None:
                 self._states = states.new_empty(len(self._columns), *states.shape[1:])
             self._states[windows.text] = states
@@ -159,15 +161,15 @@ class Prompts(Collector):
         head = lens.model.get_output_embeddings()
         with torch.inference_mode():
             if self._head_is_linear:
-                found: torch.Tensor = (head.weight[columns] @ states[:, :, None]).squeeze(-1)
-                return found if head.bias is None else found + head.bias[columns]
-            whole = torch.cat([lens.logits(part).float() for part in states.split(64)])
+                products: torch.Tensor = (head.weight[columns] @ states[:, :, None]).squeeze(-1)
+                return products if head.bias is None else products + head.bias[columns]
+            logits = torch.cat([lens.logits(part).float() for part in states.split(64)])
             if self._head_is_linear is None:
-                alike = isinstance(head, torch.nn.Linear) and head.weight.dtype == torch.float32
-                alike = alike and head.in_features == states.shape[1]
-                room = 1e-5 * float(whole.abs().max())
-                self._head_is_linear = alike and torch.allclose(head(states), whole, 1e-4, room)
-            return whole.gather(1, columns)
+                linear = isinstance(head, torch.nn.Linear) and head.weight.dtype == torch.float32
+                linear = linear and head.in_features == states.shape[1]
+                room = 1e-5 * float(logits.abs().max())
+                self._head_is_linear = linear and torch.allclose(head(states), logits, 1e-4, room)
+            return logits.gather(1, columns)
 
     def finish(self) -> dict[str, torch.Tensor]:
         """Logits (texts, k) and states (texts, layers, places, hidden size).
@@ -180,8 +182,8 @@ class Prompts(Collector):
                 "The language-model head gave a number that is not finite. The model is broken, or "
                 "--dtype is too narrow (try --dtype float32)."
             )
-        found = {"logits": self._logits}
-        return found if self._states is None else {**found, "states": self._states}
+        parts = {"logits": self._logits}
+        return parts if self._states is None else {**parts, "states": self._states}
 
 
 Direction = tuple[Floats, Floats]
@@ -189,7 +191,7 @@ Direction = tuple[Floats, Floats]
 of both: (1 or prompts, hidden size)."""
 
 
-def along(vectors: Floats) -> Direction:
+def projection(vectors: Floats) -> Direction:
     """Orthogonal projection on vectors of any length, on the last axis."""
     rows = np.atleast_2d(vectors)
     unit = rows / np.linalg.norm(rows, axis=-1, keepdims=True).clip(np.finfo(np.float64).tiny)
@@ -221,16 +223,16 @@ def directions(
     *_, (component, *_) = np.linalg.svd(apart, full_matrices=False)
     eraser = leace(Moments.of([(x[:, None], z[:, None])]))  # of two classes, its rank is 1
     return {
-        MEAN: along(mean),
-        PROBE: along(probe.coef_[0] / scale),
+        MEAN: projection(mean),
+        PROBE: projection(probe.coef_[0] / scale),
         LEACE: (eraser.left.T, eraser.right),
-        COMPONENT: along(component),
-        SHUFFLED: along(rng.choice((-1.0, 1.0), (n, len(apart))) @ apart),
-        RANDOM: (along(mean)[0], along(rng.standard_normal((n, x.shape[1])))[1]),
+        COMPONENT: projection(component),
+        SHUFFLED: projection(rng.choice((-1.0, 1.0), (n, len(apart))) @ apart),
+        RANDOM: (projection(mean)[0], projection(rng.standard_normal((n, x.shape[1])))[1]),
     }
 
 
-def interchanged(
+def exchanged_logits(
     context: ModelContext,
     train: Sequence[Pair],
     test: Sequence[Pair],
@@ -258,8 +260,8 @@ def interchanged(
         """States (pairs, 2, layers, places, hidden size) and logits (pairs, 2, k)."""
         view = view_over((text for pair in pairs for text in (pair.base, pair.source)), "written")
         collector = Prompts(end, np.repeat(columns, 2, axis=0), layers, places)
-        ((_, found),) = context.read_changed(view, collector, [()])
-        states, logits = (found[x].unflatten(0, (-1, 2)) for x in ("states", "logits"))
+        ((_, arrays),) = context.read_changed(view, collector, [()])
+        states, logits = (arrays[x].unflatten(0, (-1, 2)) for x in ("states", "logits"))
         return states, logits.double().numpy()
 
     fitted, _ = read(train, np.zeros((len(train), 1), dtype=np.int64))
@@ -270,28 +272,28 @@ def interchanged(
     # Untouched bases are read in the same batches, lest differences in rounding count as changes.
     variants: list[tuple[Custom, ...]] = [()]
     for i, j in product(range(len(layers)), range(len(places))):
-        own, new = states[:, :, i, j].unbind(1)
-        if torch.equal(own, new):
+        base_states, source_states = states[:, :, i, j].unbind(1)
+        if torch.equal(base_states, source_states):
             continue
         rng = np.random.default_rng([seed, layers[i], places[j]])
-        every = directions(fitted[:, :, i, j].double().numpy(), side, len(test), rng)
+        by_name = directions(fitted[:, :, i, j].double().numpy(), side, len(test), rng)
         for number, name in enumerate(DIRECTIONS):
-            change = _exchange(prompts, places[j], new, every.get(name))
+            change = _exchange(prompts, places[j], source_states, by_name.get(name))
             variants.append((Custom("interchange", 1, Site("layer", layers[i]), change),))
             cells.append((i, j, number))
     view = view_over((pair.base for pair in test), "written")
-    (_, untouched), *others = (
+    (_, untouched), *passes = (
         (number, arrays["logits"].double().numpy())
         for number, arrays in context.read_changed(view, prompts, variants)
     )
     changed = np.tile(untouched, (len(layers), len(places), len(DIRECTIONS), 1, 1))
-    for cell, (_, logits) in zip(cells, others, strict=True):
+    for cell, (_, logits) in zip(cells, passes, strict=True):
         changed[cell] = logits
     return untouched, source, changed
 
 
 def _exchange(
-    prompts: Prompts, place: int, source: torch.Tensor, direction: Direction | None
+    prompts: Prompts, position: int, source: torch.Tensor, direction: Direction | None
 ) -> Callable[[torch.Tensor], torch.Tensor]:
     """The change of a pass.
 
@@ -302,14 +304,14 @@ def _exchange(
     """
 
     def change(states: torch.Tensor) -> torch.Tensor:
-        at, states = prompts.n_prefix + place, states.clone()
-        new, own = source[prompts.rows].to(states.device), states[:, at].float()
+        at, states = prompts.n_prefix + position, states.clone()
+        new, base = source[prompts.rows].to(states.device), states[:, at].float()
         if direction is not None:
             read, write = (
                 torch.from_numpy(x).float().expand(source.shape)[prompts.rows].to(states.device)
                 for x in direction
             )
-            new = own + ((new - own) * read).sum(-1, keepdim=True) * write
+            new = base + ((new - base) * read).sum(-1, keepdim=True) * write
         states[:, at] = new.to(states.dtype)
         return states
 
@@ -321,4 +323,4 @@ def tokens_of(context: ModelContext, texts: Iterator[Text]) -> dict[Text, Pieces
     collector = Tokens()
     for _ in context.read(view_over(texts, "written"), collector):
         pass
-    return collector.found
+    return collector.pieces

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from probes.examples.verb_forms import TASK, Forms, Question, answered, spaced
+from probes.examples.verb_forms import TASK, Forms, Question, answers_of, spaced
 from probes.records.row import AxisValue, Row
 from probes.records.values import ends
 from probes.statistics.bootstrap import RESAMPLES, bounds, informative, summed
@@ -92,15 +92,15 @@ def comparisons(variants: Sequence[Variant]) -> list[Comparison]:
     for number, variant in enumerate(variants):
         first = number if variant.first_draw is None else variant.first_draw
         draws[first] = (*draws.get(first, ()), number)
-    found = []
+    compared = []
     for first, changed in draws.items():
         variant = variants[first]
-        for other, axes in variant.against:
-            drawn = [changed] + ([] if variants[other].is_base else [draws[other]])
-            share = sum(1 / len(each) for each in drawn)
-            every = {**variant.axes, **axes}
-            found.append(Comparison(changed, draws[other], variant.layer, every, share))
-    return found
+        for reference, axes in variant.against:
+            sides = [changed] + ([] if variants[reference].is_base else [draws[reference]])
+            share = sum(1 / len(x) for x in sides)
+            all_axes = {**variant.axes, **axes}
+            compared.append(Comparison(changed, draws[reference], variant.layer, all_axes, share))
+    return compared
 
 
 NO_HEAD = "The model's own answers are left out: it has no language-model head."
@@ -140,15 +140,15 @@ class Questions:
 def questions_in(context: ModelContext, split: str, sample: Ints) -> Questions:
     """Words of a sample of sentences; for test also all verbs of the split."""
     sentences, verbs, of_verb = context.corpus.splits[split], [], []
-    for each in context.tasks if split == "test" else ():
-        if each.task.name == TASK:
-            forms, own = Forms.of(context.corpus.splits["train"]), each.examples.splits[split]
-            for number, example in zip(own.sentence, own.examples, strict=True):
+    for task in context.tasks if split == "test" else ():
+        if task.task.name == TASK:
+            forms, examples = Forms.of(context.corpus.splits["train"]), task.examples.splits[split]
+            for number, example in zip(examples.sentence, examples.examples, strict=True):
                 question = forms.question(sentences[number], example)
                 if not isinstance(question, str):
                     verbs.append(question)
                     of_verb.append(number)
-    texts, words = with_words([sentences[i] for i in sample], context.model.causal)
+    texts, words = loss_words([sentences[i] for i in sample], context.model.causal)
     some = [i for i, text in enumerate(texts) if len(words[text])]
     return Questions(
         [texts[i] for i in some],
@@ -161,7 +161,7 @@ def questions_in(context: ModelContext, split: str, sample: Ints) -> Questions:
     )
 
 
-def with_words(sentences: Sequence[Sentence], causal: bool) -> tuple[list[Text], dict[Text, Ints]]:
+def loss_words(sentences: Sequence[Sentence], causal: bool) -> tuple[list[Text], dict[Text, Ints]]:
     """Written texts, and the places of the words whose surprisal is the loss.
 
     Only words with a letter count. A causal model scores all of them, a masked model a random
@@ -175,9 +175,9 @@ def with_words(sentences: Sequence[Sentence], causal: bool) -> tuple[list[Text],
         text = Text(stretches, (0, len(stretches)), written=True)
         texts.append(text)
         if text not in words:
-            found = [i for i, x in enumerate(stretches) if any(map(str.isalpha, x))]
-            size = len(found) if causal else math.ceil(_MASKED * len(found))
-            words[text] = np.sort(rng.permutation(np.array(found, dtype=int))[:size])
+            with_letter = [i for i, x in enumerate(stretches) if any(map(str.isalpha, x))]
+            size = len(with_letter) if causal else math.ceil(_MASKED * len(with_letter))
+            words[text] = np.sort(rng.permutation(np.array(with_letter, dtype=int))[:size])
     return texts, words
 
 
@@ -199,48 +199,50 @@ def own_answers(
         sums = summed(sparse_matrix(drops(values).T), sentence, n).toarray()
         parts = RatioParts(sums, np.bincount(sentence, counts, n).astype(np.float64))
         scores, noise = [float(x.sum() / counts.sum()) for x in values], None
-        if spreads := {i: x for i, each in enumerate(compared) if (x := each.spread(scores))}:
+        if spreads := {i: x for i, change in enumerate(compared) if (x := change.spread(scores))}:
             noise = np.zeros((len(compared), RESAMPLES))
             for i, spread in spreads.items():
                 (noise[i],) = training_noise(f"{name} {compared[i]}", [0], *spread, RESAMPLES)
         pairs = ratio_intervals(parts, questions.partition, noise, quantity(name).bounds)
-        both = zip(parts.scores.tolist(), pairs, strict=True)
-        for each, (value, pair) in zip(compared, both, strict=True):
+        estimates = zip(parts.scores.tolist(), pairs, strict=True)
+        for change, (value, pair) in zip(compared, estimates, strict=True):
             between = ends(informative(bounds(pair)))
-            yield Row(name, value, each.layer, *between, questions.split, parts.n, axes=each.axes)
+            yield Row(
+                name, value, change.layer, *between, questions.split, parts.n, axes=change.axes
+            )
 
     def drops(values: Sequence[Floats]) -> Floats:
         """Before minus after; for draws, the mean over all pairs."""
         return np.stack(
             [
-                np.mean([values[j] - values[i] for i in each.changed for j in each.other], axis=0)
-                for each in compared
+                np.mean([values[j] - values[i] for i in x.changed for j in x.other], axis=0)
+                for x in compared
             ]
         )
 
     if questions.texts:
         losses = []
-        for found in _scores_by_pass(
+        for pass_scores in _scores_by_pass(
             context, variants, questions.texts, LossOfWords(questions.words)
         ):
-            place = [found.view.index[text] for text in questions.texts]
-            losses.append(np.add.reduceat(found.within_word, found.first)[place])
-            pieces = np.add.reduceat(found.pieces, found.first)[place]
+            order = [pass_scores.view.index[text] for text in questions.texts]
+            losses.append(np.add.reduceat(pass_scores.within_word, pass_scores.first)[order])
+            pieces = np.add.reduceat(pass_scores.pieces, pass_scores.first)[order]
         yield from rows(LOSS, losses, questions.of_text, pieces)
-    texts = [text for each in questions.verbs for text in each]
+    texts = [text for x in questions.verbs for text in x]
     scores = _scores_by_pass(context, variants, texts, TokenScores()) if texts else ()
-    answers = [answered(found.with_word_ends(), questions.verbs) for found in scores]
-    if answers and (alike := answers[0].comparable).any():
-        of_verb, ones = questions.of_verb[alike], np.ones(alike.sum())
-        right = [each.right[alike] for each in answers]
+    answers = [answers_of(pass_scores.with_word_ends(), questions.verbs) for pass_scores in scores]
+    if answers and (comparable := answers[0].comparable).any():
+        of_verb, ones = questions.of_verb[comparable], np.ones(comparable.sum())
+        right = [x.right[comparable] for x in answers]
         yield from rows(CLOZE, right, of_verb, ones)
-        yield from rows(LOG_ODDS, [x.log_odds[alike] for x in answers], of_verb, ones)
-        for each, values in zip(compared, drops(right), strict=True):
-            if len(each.changed) > 1 or len(each.other) > 1:
+        yield from rows(LOG_ODDS, [x.log_odds[comparable] for x in answers], of_verb, ones)
+        for change, values in zip(compared, drops(right), strict=True):
+            if len(change.changed) > 1 or len(change.other) > 1:
                 continue  # the formula does not include the variance of draws
             churn = float(np.abs(values).mean() - abs(values.mean()))
             value = smallest_drop(churn, len(values))
-            yield Row(SMALLEST, value, each.layer, n=len(values), axes=each.axes)
+            yield Row(SMALLEST, value, change.layer, n=len(values), axes=change.axes)
 
 
 def _scores_by_pass(

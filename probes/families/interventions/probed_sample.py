@@ -22,7 +22,7 @@ from probes.statistics.metrics import mean_of_draws, metric_over_draws, metrics
 from probes.statistics.of_families.cka import linear_cka
 from probes.statistics.partition import FEWEST
 from probes.statistics.replicates import Replicates, Spread, p_values_of
-from probes.statistics.sums import beside
+from probes.statistics.sums import side_by_side
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,8 +39,8 @@ DROP = "ablation_drop"
 
 def sampled_sentences(n: int, size: int) -> Ints:
     """Numbers of up to `size` of n sentences, drawn with a fixed seed; ascending."""
-    found: Ints = np.sort(np.random.default_rng(0).permutation(n)[:size])
-    return found
+    numbers: Ints = np.sort(np.random.default_rng(0).permutation(n)[:size])
+    return numbers
 
 
 class SampledExamples:
@@ -52,7 +52,7 @@ class SampledExamples:
         sentences: numbers of the sentences in the split, ascending.
 
     Attributes:
-        kept: numbers of the examples. Shape (n,).
+        numbers: numbers of the examples. Shape (n,).
         texts: text of each example.
         view: name of the view that holds the texts.
     """
@@ -60,8 +60,8 @@ class SampledExamples:
     def __init__(self, context: TaskContext, split: str, sentences: Ints) -> None:
         self.context, self.split = context, context.examples.splits[split]
         self.name_of_split = split
-        self.kept = np.flatnonzero(np.isin(self.split.sentence, sentences))
-        self.texts: list[Text] = [self.split.texts[i] for i in self.kept]
+        self.numbers = np.flatnonzero(np.isin(self.split.sentence, sentences))
+        self.texts: list[Text] = [self.split.texts[i] for i in self.numbers]
         self.view = context.examples.view
 
     def spans(self, first: Mapping[Text, int]) -> Ints:
@@ -70,14 +70,14 @@ class SampledExamples:
         Args:
             first: first row of each text.
         """
-        kept = np.array([text.keep[0] for text in self.texts], dtype=np.int64)
+        first_words = np.array([text.kept_span[0] for text in self.texts], dtype=np.int64)
         starts = np.array([first[text] for text in self.texts], dtype=np.int64)
         if self.view != "plain":  # one word per text is kept
             return np.stack([starts, starts + 1], axis=1)[:, None]
-        given = [self.split.spans[self.kept]]
+        spans = [self.split.spans[self.numbers]]
         if self.context.examples.n_spans == 2:
-            given.append(self.split.second_spans[self.kept])
-        return np.stack(given, axis=1) + (starts - kept)[:, None, None]
+            spans.append(self.split.second_spans[self.numbers])
+        return np.stack(spans, axis=1) + (starts - first_words)[:, None, None]
 
 
 class ProbedSample(SampledExamples):
@@ -91,7 +91,7 @@ class ProbedSample(SampledExamples):
 
     Attributes:
         predicted: predictions of each pass, filled by `take`. Shape (variants, L, n, …).
-        why_not: reason for leaving the task out; empty if it is used.
+        reason: reason for leaving the task out; empty if it is used.
     """
 
     def __init__(
@@ -99,18 +99,18 @@ class ProbedSample(SampledExamples):
     ) -> None:
         super().__init__(context, split, sentences)
         self.name = context.task.name
-        self.why_not = why_not(context.spec)
+        self.reason = why_not(context.spec)
         if not context.model.window:
-            self.why_not = "given vectors cannot be read again"
+            self.reason = "given vectors cannot be read again"
         elif context.task.site:
-            self.why_not = "it reads inside blocks"
+            self.reason = "it reads inside blocks"
         elif context.task.position or self.view not in ("plain", "masked", "cut"):
-            self.why_not = "it reads texts of its own"
-        elif not len(self.kept):
-            self.why_not = f"the sample of {split} has none of its examples"
+            self.reason = "it reads texts of its own"
+        elif not len(self.numbers):
+            self.reason = f"the sample of {split} has none of its examples"
         else:
             stored = context.predicted(context.layers)
-            shape = n_variants, len(stored), len(self.kept), *stored.shape[2:]
+            shape = n_variants, len(stored), len(self.numbers), *stored.shape[2:]
             self.predicted = np.zeros(shape, stored.dtype)
 
     @property
@@ -126,7 +126,7 @@ class ProbedSample(SampledExamples):
     def gold(self) -> Any:
         """The labels of the examples."""
         gold = self.context.scorers[self.name_of_split].gold
-        return gold.part(np.isin(np.arange(len(gold.labels)), self.kept))
+        return gold.part(np.isin(np.arange(len(gold.labels)), self.numbers))
 
     def take(self, number: int, vectors: Mapping[int, Any], first: Mapping[Text, int]) -> None:
         """Predict from the vectors of a pass.
@@ -137,10 +137,10 @@ class ProbedSample(SampledExamples):
             first: first row of each text.
         """
         spans = self.spans(first)
-        for place, layer in enumerate(self.context.layers):
+        for index, layer in enumerate(self.context.layers):
             if layer in vectors:
                 predicted = self._probes.predict(layer, vectors[layer], spans)
-                self.predicted[number, place] = predicted
+                self.predicted[number, index] = predicted
 
     def rows(
         self, variants: Sequence[Variant], name: str, predicted: NDArray[Any], **axes: Any
@@ -156,13 +156,13 @@ class ProbedSample(SampledExamples):
         """
         on_test, last = self.name_of_split == "test", self.layers[-1]
         draws = draws_of(self.gold) if on_test else None
-        for place, at in enumerate(self.layers):
+        for index, at in enumerate(self.layers):
             if not on_test and at != last:
                 continue
-            compared = [each for each in comparisons(variants) if each.layer <= at]
-            both = self._both_sides(compared, predicted[:, place], at)
-            p = _p_by_number(compared, both) if on_test and at == last else {}
-            for number, (each, sides) in enumerate(zip(compared, both, strict=True)):
+            compared = [x for x in comparisons(variants) if x.layer <= at]
+            scores = self._both_sides(compared, predicted[:, index], at)
+            p = _p_by_number(compared, scores) if on_test and at == last else {}
+            for number, (change, sides) in enumerate(zip(compared, scores, strict=True)):
                 pair = None
                 if draws is not None:
                     difference = sides.other.resampled[0] - sides.changed.resampled[0]
@@ -170,12 +170,12 @@ class ProbedSample(SampledExamples):
                 yield Row(
                     name,
                     sides.other.scores[0] - sides.changed.scores[0],
-                    each.layer,
+                    change.layer,
                     *ends(pair),
                     split=self.name_of_split,
-                    n=len(self.kept),
+                    n=len(self.numbers),
                     p=p.get(number),
-                    axes={**each.axes, "at": at, "predicts": self.name, **axes},
+                    axes={**change.axes, "at": at, "predicts": self.name, **axes},
                 )
 
     def _both_sides(
@@ -187,29 +187,29 @@ class ProbedSample(SampledExamples):
             predicted: shape (variants, n, …).
         """
         metric = metrics.get(self.context.task.metric)
-        used = sorted({i for each in compared for i in (*each.changed, *each.other)})
+        used = sorted({i for x in compared for i in (*x.changed, *x.other)})
         scores = dict(zip(used, metric(self.gold, predicted[used]).tolist(), strict=True))
         sums = {i: cluster_sums(metric.parts(self.gold, predicted[i]), self.gold) for i in used}
 
         @cache
         def cell(numbers: tuple[int, ...], spread: Spread | None, name: str) -> Replicates:
             mean = mean_of_draws(np.array([[scores[i] for i in numbers]]))
-            joined = beside([sums[i] for i in numbers])
+            parts = side_by_side([sums[i] for i in numbers])
             of_draws = spread or (None, 0)
             return Replicates(
-                mean, metric_over_draws(metric, len(numbers)), [joined], [at], name, *of_draws
+                mean, metric_over_draws(metric, len(numbers)), [parts], [at], name, *of_draws
             )
 
-        found = []
-        for each in compared:
-            spread = each.spread(scores)
-            name = f"{self.name} {each.layer} {each.axes}" if spread else ""
-            changed = sum(sums[i] for i in each.changed) * len(each.other)
-            other = sum(sums[i] for i in each.other) * len(each.changed)
-            n_different = int((abs(changed - other).sum(1) > 0).sum())
-            sides = cell(each.changed, spread, name), cell(each.other, None, "")
-            found.append(_Sides(*sides, n_different))
-        return found
+        all_sides = []
+        for change in compared:
+            spread = change.spread(scores)
+            name = f"{self.name} {change.layer} {change.axes}" if spread else ""
+            changed = sum(sums[i] for i in change.changed) * len(change.other)
+            reference = sum(sums[i] for i in change.other) * len(change.changed)
+            n_different = int((abs(changed - reference).sum(1) > 0).sum())
+            sides = cell(change.changed, spread, name), cell(change.other, None, "")
+            all_sides.append(_Sides(*sides, n_different))
+        return all_sides
 
 
 class _Sides(NamedTuple):
@@ -220,20 +220,20 @@ class _Sides(NamedTuple):
     n_different: int
 
 
-def _p_by_number(compared: Sequence[Comparison], both: Sequence[_Sides]) -> dict[int, float]:
+def _p_by_number(compared: Sequence[Comparison], scores: Sequence[_Sides]) -> dict[int, float]:
     """P-values by number, corrected by family; none if fewer than 20 clusters differ."""
     families: dict[Any, list[int]] = defaultdict(list)
-    for number, (each, sides) in enumerate(zip(compared, both, strict=True)):
+    for number, (change, sides) in enumerate(zip(compared, scores, strict=True)):
         if sides.n_different >= FEWEST:
-            families[each.family].append(number)
-    found: dict[int, float] = {}
-    for own in families.values():
-        cells = {id(cell): cell for number in own for cell in both[number][:2]}
-        places = {key: place for place, key in enumerate(cells)}
-        pairs = [(places[id(both[i].changed)], places[id(both[i].other)]) for i in own]
+            families[change.family].append(number)
+    p_values: dict[int, float] = {}
+    for numbers in families.values():
+        cells = {id(cell): cell for number in numbers for cell in scores[number][:2]}
+        places = {key: i for i, key in enumerate(cells)}
+        pairs = [(places[id(scores[i].changed)], places[id(scores[i].other)]) for i in numbers]
         tests = p_values_of(list(cells.values()), pairs)
-        found |= {n: p for n, p in zip(own, tests, strict=True) if not np.isnan(p)}
-    return found
+        p_values |= {n: p for n, p in zip(numbers, tests, strict=True) if not np.isnan(p)}
+    return p_values
 
 
 class Refitted(SampledExamples):
@@ -260,8 +260,8 @@ class Refitted(SampledExamples):
 
         from probes.training.layer_probe import LayerProbe
 
-        context, kept = self.context, self.kept
-        labels = context.examples.targets("train")[kept]
+        context, numbers = self.context, self.numbers
+        labels = context.examples.targets("train")[numbers]
         if context.examples.classes and len(np.unique(labels)) < 2:
             raise NotServedError(
                 f"{self.test.name}: the training sentences drawn have only one label; raise "
@@ -273,13 +273,13 @@ class Refitted(SampledExamples):
         # Rounding to the stored type hides tiny differences, which probes would scale up.
         stored = getattr(torch, context.vectors.layer(self.test.layers[0]).dtype.name)
         spans = self.spans(first), self.test.spans(first)
-        for place, layer in enumerate(self.test.layers):
+        for index, layer in enumerate(self.test.layers):
             if layer in vectors:
                 train, test = (span_means(vectors[layer], x).to(stored) for x in spans)
                 about = context.spec.family, context.task.kind
                 probe = LayerProbe(*about, device=str(context.device), class_weight=weight)
-                probe.fit(train, labels, groups=self.split.sentence[kept])
-                self.predicted[number, place] = probe_predictions(probe, test)
+                probe.fit(train, labels, groups=self.split.sentence[numbers])
+                self.predicted[number, index] = probe_predictions(probe, test)
 
 
 def as_columns(examples: Examples, targets: NDArray[Any]) -> Floats:
@@ -292,8 +292,8 @@ def as_columns(examples: Examples, targets: NDArray[Any]) -> Floats:
         return examples.members[targets, : len(examples.classes)].astype(np.float64)
     if not examples.classes:
         return targets[:, None].astype(np.float64)
-    found: Floats = np.eye(len(examples.classes))[targets]
-    return found
+    columns: Floats = np.eye(len(examples.classes))[targets]
+    return columns
 
 
 def probed_samples(
@@ -304,11 +304,11 @@ def probed_samples(
     Raises:
         NotServedError: there is no such task.
     """
-    every = [ProbedSample(each, sentences, n_variants, split) for each in context.tasks]
-    found = [each for each in every if not each.why_not]
-    if not found:
+    samples = [ProbedSample(x, sentences, n_variants, split) for x in context.tasks]
+    usable = [x for x in samples if not x.reason]
+    if not usable:
         raise NotServedError("no scored task has probes that can be applied to other vectors")
-    return found, [f"{x.name} is left out: {x.why_not}." for x in every if x.why_not]
+    return usable, [f"{x.name} is left out: {x.reason}." for x in samples if x.reason]
 
 
 def predict_in_passes(
@@ -331,27 +331,27 @@ def predict_in_passes(
     from probes.extraction.reading.views import view_over
 
     changes = [variant.interventions for variant in variants]
-    for name in dict.fromkeys(each.view for each in samples):
-        own = [each for each in samples if each.view == name]
-        view = view_over((text for each in own for text in each.texts), name)
-        kept = kept_words(view.texts)
-        first = dict(zip(view.texts, (np.cumsum(kept) - kept).tolist(), strict=True))
-        task = own[0].context
+    for name in dict.fromkeys(x.view for x in samples):
+        of_view = [x for x in samples if x.view == name]
+        view = view_over((text for x in of_view for text in x.texts), name)
+        n_words = kept_words(view.texts)
+        first = dict(zip(view.texts, (np.cumsum(n_words) - n_words).tolist(), strict=True))
+        task = of_view[0].context
         collector = WordVectors(task.layers, cast("Pooling", task.result.pooling), "float32")
         untouched: dict[int, Mapping[int, Any]] = {}
         for number, arrays in context.read_changed(view, collector, changes):
             variant = variants[number]
             layers = [layer for layer in task.layers if layer >= variant.layer]
             vectors = {layer: arrays[layer_part(layer)] for layer in layers}
-            for each in own:
-                each.take(number, vectors, first)
+            for task_sample in of_view:
+                task_sample.take(number, vectors, first)
             if variant.is_base:
                 untouched[number] = vectors
             elif name == compared_view:
-                yield from vectors_compared(variant, vectors, untouched[variant.against[0][0]])
+                yield from vector_similarities(variant, vectors, untouched[variant.against[0][0]])
 
 
-def vectors_compared(
+def vector_similarities(
     changed: Variant, vectors: Mapping[int, Any], before: Mapping[int, Any]
 ) -> Iterator[Row]:
     """Mean cosine of words' vectors with those before, by layer; for the last layer also CKA.
@@ -362,16 +362,16 @@ def vectors_compared(
     """
     import torch
 
-    for layer, found in vectors.items():
+    for layer, after in vectors.items():
         axes = {**changed.axes, "at": layer}
-        cosines = torch.nn.functional.cosine_similarity(found, before[layer])
-        yield Row("cosine", float(cosines.mean()), changed.layer, n=len(found), axes=axes)
+        cosines = torch.nn.functional.cosine_similarity(after, before[layer])
+        yield Row("cosine", float(cosines.mean()), changed.layer, n=len(after), axes=axes)
         if layer == max(before):
-            _, cka = linear_cka(found.cpu().numpy(), before[layer].cpu().numpy())
-            yield Row("unbiased_cka", cka, changed.layer, n=len(found), axes=axes)
+            _, cka = linear_cka(after.cpu().numpy(), before[layer].cpu().numpy())
+            yield Row("unbiased_cka", cka, changed.layer, n=len(after), axes=axes)
 
 
 def csv_lines_by_task(record: Record) -> Iterator[Mapping[str, AxisValue]]:
     """All numbers, with the predicted task in a column named ``task``."""
     for line in csv_lines(record):
-        yield {"task" if name == "predicts" else name: place for name, place in line.items()}
+        yield {"task" if name == "predicts" else name: value for name, value in line.items()}

@@ -139,25 +139,25 @@ def pruning(context: ModelContext) -> Measured:
     sample = sampled_sentences(len(context.corpus.splits["test"]), context.options.sentences)
     questions = questions_in(context, "test", sample)
 
-    single = [Variant(), *(_disabled([x], x[0], {"head": x[1]}) for x in heads)]
+    single = [Variant(), *(_without_heads([x], x[0], {"head": x[1]}) for x in heads)]
     of_heads = list(own_answers(context, single, replace(questions, verbs=())))
-    found = spearmanr(importance.ravel(), [row.value for row in of_heads])
-    rows += [*of_heads, Row(CORRELATION, found.statistic, n=len(heads), p=found.pvalue)]
+    correlation = spearmanr(importance.ravel(), [row.value for row in of_heads])
+    rows += [*of_heads, Row(CORRELATION, correlation.statistic, n=len(heads), p=correlation.pvalue)]
 
     last = min(task.layers[-1] for task in context.tasks)
     variants = [Variant(), *_variants(order, last)]
     samples, notes = probed_samples(context, sample, len(variants))
     drops = list(predict_in_passes(context, samples, variants, ""))
-    for each in samples:
-        own = each.rows(variants, DROP, each.predicted)
-        drops += (row for row in own if row.axes["at"] == each.layers[-1])
+    for task_sample in samples:
+        sample_rows = task_sample.rows(variants, DROP, task_sample.predicted)
+        drops += (row for row in sample_rows if row.axes["at"] == task_sample.layers[-1])
     rows += _with_ranges([*drops, *own_answers(context, variants, questions)])
     return Measured(rows, facts={"sentences": len(sample), "heads": len(heads)}, notes=notes)
 
 
 def _importance(context: ModelContext) -> tuple[list[Row], Floats]:
     """Rows of importance, whose intervals resample documents of dev, and values (blocks, heads)."""
-    from probes.extraction.changing.head_collectors import FOUND, LossGradients
+    from probes.extraction.changing.head_collectors import BY_HEAD, LossGradients
     from probes.extraction.reading.views import view_over
 
     sample = sampled_sentences(len(context.corpus.splits["dev"]), context.options.sentences)
@@ -165,14 +165,14 @@ def _importance(context: ModelContext) -> tuple[list[Row], Floats]:
     view, partition = view_over(questions.texts, "written"), questions.partition
     gradients = np.zeros((len(view.texts), context.model.n_layers, context.sites().n_heads))
     for shard, arrays in context.read(view, LossGradients(questions.words)):
-        gradients[shard.index] = arrays[FOUND].numpy()
+        gradients[shard.index] = arrays[BY_HEAD].numpy()
     sizes = np.abs(gradients[[view.index[text] for text in questions.texts]])
     n, document = len(sizes), partition.of_sentence[questions.of_text]
     estimates = means(sizes.reshape(n, -1), document, partition.n, partition.clusters)
     places = zip(np.ndindex(sizes.shape[1:]), estimates, strict=True)
     rows = [
-        Row.estimated(IMPORTANCE, each, block + 1, split="dev", n=n, axes={"head": head + 1})
-        for (block, head), each in places
+        Row.estimated(IMPORTANCE, estimate, block + 1, split="dev", n=n, axes={"head": head + 1})
+        for (block, head), estimate in places
     ]
     return rows, sizes.mean(0)
 
@@ -189,10 +189,10 @@ def _variants(order: Sequence[Head], last: int) -> Iterator[Variant]:
         for step in range(steps + 1):
             axes: dict[str, AxisValue] = {"order": RANDOM if draw else "importance", "draw": draw}
             axes["percent_disabled"] = round(100 * step / steps)
-            yield _disabled(heads[: round(n * step / steps)], last, axes)
+            yield _without_heads(heads[: round(n * step / steps)], last, axes)
 
 
-def _disabled(heads: Sequence[Head], layer: int, axes: Mapping[str, AxisValue]) -> Variant:
+def _without_heads(heads: Sequence[Head], layer: int, axes: Mapping[str, AxisValue]) -> Variant:
     """A pass without some heads, which is compared with pass 0."""
     from probes.extraction.changing.interventions import DisableHead
 
@@ -202,16 +202,16 @@ def _disabled(heads: Sequence[Head], layer: int, axes: Mapping[str, AxisValue]) 
 
 def _with_ranges(rows: Iterable[Row]) -> Iterator[Row]:
     """Rows without a layer; those of random orders become their mean and range."""
-    alike: dict[tuple[AxisValue, ...], list[Row]] = defaultdict(list)
+    groups: dict[tuple[AxisValue, ...], list[Row]] = defaultdict(list)
     for row in rows:
-        axes = {name: place for name, place in row.axes.items() if name != "draw"}
+        axes = {name: value for name, value in row.axes.items() if name != "draw"}
         if row.metric != SMALLEST or axes["order"] != RANDOM:
             key = row.metric, axes.get("predicts"), axes["order"], axes["percent_disabled"]
-            alike[key].append(row._replace(layer=None, axes=axes))
-    for every in alike.values():
-        values = [row.value for row in every if row.value is not None]
+            groups[key].append(row._replace(layer=None, axes=axes))
+    for group in groups.values():
+        values = [row.value for row in group if row.value is not None]
         if len(values) > 1:
             mean, low, high = float(np.mean(values)), min(values), max(values)
-            yield every[0]._replace(value=mean, low=low, high=high, p=None)
+            yield group[0]._replace(value=mean, low=low, high=high, p=None)
         else:
-            yield every[0]
+            yield group[0]

@@ -12,8 +12,8 @@ from probes.compute.devices import exact_products
 from probes.examples.examples import NotServedError
 from probes.families.structure.fitting import (
     SAMPLES,
-    Fitted,
     Kind,
+    LayerFit,
     StructuralProbe,
     exact_batches,
     fit_structural_probes,
@@ -58,33 +58,33 @@ def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) ->
         split: trees_of(sentences, context.in_several_windows(split))
         for split, sentences in context.corpus.splits.items()
     }
-    for split, each in trees.items():
-        if not len(each.sentences):
-            why = "; ".join(f"{n:,} {reason}" for reason, n in each.left_out.items())
-            raise NotServedError(f"no sentence of {split} has a tree to be found: {why}")
+    for split, gold in trees.items():
+        if not len(gold.sentences):
+            reasons = "; ".join(f"{n:,} {reason}" for reason, n in gold.left_out.items())
+            raise NotServedError(f"no sentence of {split} has a tree to be found: {reasons}")
     rows, device = {split: context.rows(split) for split in trees}, context.device
     train = training_batches(trees["train"], rows["train"], 0, device)
     exact = {x: exact_batches(trees[x], rows[x], device) for x in ("dev", "test")}
     weights = sample_weights(context, trees["train"])
     probes = probes_of(ranks, reported)
-    fitted: dict[int, Fitted] = {}
-    found: dict[str, list[Contributions]] = {split: [] for split in exact}
+    fitted: dict[int, LayerFit] = {}
+    contributions: dict[str, list[Contributions]] = {split: [] for split in exact}
     controls: dict[str, list[NDArray[np.uint16]]] = {split: [] for split in exact}
     with context.bar(len(context.layers) * n_steps(len(train))) as bar:
         for layer in context.layers:
             stored = context.vectors.layer(layer)
-            own = fit_structural_probes(
+            layer_fit = fit_structural_probes(
                 stored, train, exact["dev"], probes, weights, lambda: bar.update(1)
             )
-            if not np.isfinite(list(own.dev_losses.values())).all():
+            if not np.isfinite(list(layer_fit.dev_losses.values())).all():
                 raise TaskError(
                     f"Measurement 'structure': the dev loss at layer {layer} is not finite, "
                     "probably because vectors are too large; leave the layer out with --layers."
                 )
-            fitted[layer], pairs = own, pairs_of(own, ranks, reported)
-            of_control = [matrix for probe, matrix in own.matrices.items() if probe.control]
+            fitted[layer], pairs = layer_fit, pairs_of(layer_fit, ranks, reported)
+            of_control = [matrix for probe, matrix in layer_fit.matrices.items() if probe.control]
             for x, batches in exact.items():
-                found[x].append(sentence_contributions(stored, batches, trees[x], pairs))
+                contributions[x].append(sentence_contributions(stored, batches, trees[x], pairs))
                 controls[x].append(control_hits(stored, batches, trees[x], of_control))
     splits = {
         x: ScoredSplit(
@@ -94,7 +94,7 @@ def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) ->
             context.partition(x).n,
             gold_edges(trees[x], batches),
             chain_hits(trees[x], batches),
-            Contributions(*map(np.stack, zip(*found[x], strict=True))),
+            Contributions(*map(np.stack, zip(*contributions[x], strict=True))),
             np.stack(controls[x]),
         )
         for x, batches in exact.items()
@@ -118,8 +118,8 @@ def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) ->
         },
         parameters={
             f"{probe.kind}.layer-{layer:02d}.rank-{probe.rank:03d}": matrix
-            for layer, own in fitted.items()
-            for probe, matrix in own.matrices.items()
+            for layer, fit in fitted.items()
+            for probe, matrix in fit.matrices.items()
             if not probe.control and not probe.sample
         },
         facts={
@@ -145,7 +145,7 @@ def probes_of(ranks: Sequence[int], reported: int) -> list[StructuralProbe]:
     ]
 
 
-def pairs_of(fitted: Fitted, ranks: Sequence[int], reported: int) -> list[tuple[Matrix, Matrix]]:
+def pairs_of(fitted: LayerFit, ranks: Sequence[int], reported: int) -> list[tuple[Matrix, Matrix]]:
     """Distance and depth probe of each rank, of the identity, and of each bootstrap sample."""
 
     def pair(rank: int, sample: int = 0) -> tuple[Matrix, Matrix]:
@@ -161,8 +161,8 @@ def pairs_of(fitted: Fitted, ranks: Sequence[int], reported: int) -> list[tuple[
 def sample_weights(context: ModelContext, trees: Trees) -> dict[int, torch.Tensor]:
     """Weights of training sentences by bootstrap sample, with mean 1. Each (s,)."""
     clusters = torch.from_numpy(context.partition("train").of_sentence[trees.sentences])
-    drawn = {sample: bootstrap_weights(clusters, sample) for sample in range(SAMPLES + 1)}
-    return {sample: (each / each.mean()).to(context.device) for sample, each in drawn.items()}
+    weights = {sample: bootstrap_weights(clusters, sample) for sample in range(SAMPLES + 1)}
+    return {sample: (x / x.mean()).to(context.device) for sample, x in weights.items()}
 
 
 def _arrays(splits: Mapping[str, ScoredSplit], n: int) -> dict[str, NDArray[np.generic]]:
@@ -171,18 +171,18 @@ def _arrays(splits: Mapping[str, ScoredSplit], n: int) -> dict[str, NDArray[np.g
     Args:
         n: number of ranks, with the identity.
     """
-    found: dict[str, NDArray[np.generic]] = {}
+    arrays: dict[str, NDArray[np.generic]] = {}
     for x, split in splits.items():
-        parts = split.found.at((slice(None), slice(n)))
-        found |= {f"{x}_{name}": part for name, part in parts._asdict().items()}
-        found |= {
+        parts = split.contributions.at((slice(None), slice(n)))
+        arrays |= {f"{x}_{name}": part for name, part in parts._asdict().items()}
+        arrays |= {
             f"{x}_sentences": split.trees.sentences,
             f"{x}_lengths": split.trees.lengths,
             f"{x}_clusters": split.clusters,
             f"{x}_edges": split.edges[0],
             f"{x}_control_edges": split.edges[1:],
             f"{x}_control_hits": split.control,
-            f"{x}_control_uuas": np.array([split.control_uuas(each) for each in split.control]),
+            f"{x}_control_uuas": np.array([split.control_uuas(hits) for hits in split.control]),
             f"{x}_chain_hits": split.chain[0],
         }
-    return found
+    return arrays

@@ -63,8 +63,8 @@ class Batch:
 
     def vectors(self, layer: Sharded) -> Tensor:
         """The words' vectors, float32. Shape (b, n, H)."""
-        found = torch.from_numpy(layer[self.rows.ravel()]).to(self.lengths.device).float()
-        return found.view(*self.rows.shape, -1)
+        vectors = torch.from_numpy(layer[self.rows.ravel()]).to(self.lengths.device).float()
+        return vectors.view(*self.rows.shape, -1)
 
 
 def training_batches(trees: Trees, rows: Ints, seed: int, device: torch.device) -> list[Batch]:
@@ -105,12 +105,12 @@ def _sentence_batches(order: Ints, lengths: Ints, most: int) -> Iterator[Ints]:
 
 def _batch(trees: Trees, rows: Ints, sentences: Ints, device: torch.device) -> Batch:
     lengths = trees.lengths[sentences]
-    place = np.arange(lengths.max())
-    inside = np.where(place < lengths[:, None], place, 0)
-    every = (trees.paths, *trees.control_paths)
-    depths = np.zeros((len(every), *inside.shape), dtype=np.float32)
-    distances = np.zeros((*depths.shape, len(place)), dtype=np.float32)
-    for tree, paths in enumerate(every):
+    position = np.arange(lengths.max())
+    inside = np.where(position < lengths[:, None], position, 0)
+    all_paths = (trees.paths, *trees.control_paths)
+    depths = np.zeros((len(all_paths), *inside.shape), dtype=np.float32)
+    distances = np.zeros((*depths.shape, len(position)), dtype=np.float32)
+    for tree, paths in enumerate(all_paths):
         for i, sentence in enumerate(sentences):
             n = lengths[i]
             distances[tree, i, :n, :n], depths[tree, i, :n] = paths[sentence]
@@ -170,14 +170,14 @@ def losses(probes: Sequence[StructuralProbe], projected: Tensor, batch: Batch) -
     """
     words = batch.word_weights
     pairs = words[:, :, None] * words[:, None, :]
-    found = []
+    probe_losses = []
     for probe, z in zip(probes, _rows_by_probe(probes, projected), strict=True):
         tree = probe.control
         if probe.kind == "distance":
-            found.append(((distances(z) - batch.distances[tree]).abs() * pairs).sum((1, 2)))
+            probe_losses.append(((distances(z) - batch.distances[tree]).abs() * pairs).sum((1, 2)))
         else:
-            found.append(((squared_lengths(z) - batch.depths[tree]).abs() * words).sum(1))
-    return torch.stack(found)
+            probe_losses.append(((squared_lengths(z) - batch.depths[tree]).abs() * words).sum(1))
+    return torch.stack(probe_losses)
 
 
 def slopes(
@@ -196,9 +196,9 @@ def slopes(
     """
     words = batch.word_weights
     pairs = words[:, :, None] * words[:, None, :]
-    found = torch.empty_like(projected)
+    gradient = torch.empty_like(projected)
     for probe, z, slope in zip(
-        probes, _rows_by_probe(probes, projected), _rows_by_probe(probes, found), strict=True
+        probes, _rows_by_probe(probes, projected), _rows_by_probe(probes, gradient), strict=True
     ):
         tree, weight = probe.control, weights[probe.sample]
         if probe.kind == "distance":
@@ -209,13 +209,13 @@ def slopes(
         else:
             signs = (squared_lengths(z) - batch.depths[tree]).sign_() * words * weight[:, None]
             slope.copy_(z).mul_(2 * signs[..., None])
-    return found
+    return gradient
 
 
 def _rows_by_probe(probes: Sequence[StructuralProbe], rows: Tensor) -> tuple[Tensor, ...]:
     """Split rows by probe. Each (b, n, rank)."""
-    found: tuple[Tensor, ...] = rows.split([probe.rank for probe in probes], dim=-1)
-    return found
+    parts: tuple[Tensor, ...] = rows.split([probe.rank for probe in probes], dim=-1)
+    return parts
 
 
 EPOCHS = 10
@@ -235,7 +235,7 @@ STARTS = 4
 
 
 @dataclass(frozen=True)
-class Fitted:
+class LayerFit:
     """The probes of a layer.
 
     Attributes:
@@ -259,7 +259,7 @@ def fit_structural_probes(
     probes: Sequence[StructuralProbe],
     weights: Mapping[int, Tensor],
     step_done: Callable[[], object] = lambda: None,
-) -> Fitted:
+) -> LayerFit:
     """Fit probes to one layer.
 
     Adam (β .9 and .99) minimises the mean loss of a batch's sentences. The learning rate falls
@@ -279,18 +279,18 @@ def fit_structural_probes(
     scale = 1 / deviations(layer, train)
     # Adam moves a row times √rank, so that distances change equally fast for all ranks.
     row_scale = torch.cat([torch.full((rank, 1), rank**-0.5) for rank in ranks]).to(device)
-    rows = torch.cat([initial(*start, len(scale)) for start in starts]).to(device)
+    rows = torch.cat([initial_rows(*start, len(scale)) for start in starts]).to(device)
     adam, steps, rng = Adam([rows], LEARNING_RATE), n_steps(len(train)), np.random.default_rng(0)
     checks = {round(steps * (check + 1) / CHECKS) for check in range(CHECKS)}
     best = torch.full((len(probes),), torch.inf, device=device)
-    kept, order = rows.clone(), np.array([], dtype=np.int64)
+    best_rows, order = rows.clone(), np.array([], dtype=np.int64)
     for step in range(steps):
         if not len(order):
             order = rng.permutation(len(train))
         batch, order = train[order[0]], order[1:]
         vectors = batch.vectors(layer) * scale
         projected = vectors @ (rows * row_scale).T
-        of_batch = {sample: every[batch.sentences] for sample, every in weights.items()}
+        of_batch = {sample: weight[batch.sentences] for sample, weight in weights.items()}
         slope = slopes(probes, projected, batch, of_batch).flatten(0, 1)
         gradient = slope.T @ vectors.flatten(0, 1) * row_scale / len(batch.sentences)
         adam.step([gradient], 1 - step / steps)
@@ -300,15 +300,15 @@ def fit_structural_probes(
             better = loss < best
             best = torch.where(better, loss, best)
             of_rows = better.repeat_interleave(torch.tensor(ranks, device=device))
-            kept[of_rows] = rows[of_rows]
-    matrices = (kept * row_scale * scale).cpu().split(ranks)
-    chosen: dict[StructuralProbe, int] = {}
+            best_rows[of_rows] = rows[of_rows]
+    matrices = (best_rows * row_scale * scale).cpu().split(ranks)
+    best_start: dict[StructuralProbe, int] = {}
     for i, probe in enumerate(probes):
-        if probe not in chosen or best[i] < best[chosen[probe]]:
-            chosen[probe] = i
-    return Fitted(
-        {probe: matrices[i].numpy() for probe, i in chosen.items()},
-        {probe: float(best[i]) for probe, i in chosen.items()},
+        if probe not in best_start or best[i] < best[best_start[probe]]:
+            best_start[probe] = i
+    return LayerFit(
+        {probe: matrices[i].numpy() for probe, i in best_start.items()},
+        {probe: float(best[i]) for probe, i in best_start.items()},
     )
 
 
@@ -322,8 +322,8 @@ def mean_losses(
     """
     sums = [losses(probes, batch.vectors(layer) @ rows.T, batch).sum(1) for batch in batches]
     n_sentences = sum(len(batch.sentences) for batch in batches)
-    found: Tensor = torch.stack(sums).sum(0) / n_sentences
-    return found
+    means: Tensor = torch.stack(sums).sum(0) / n_sentences
+    return means
 
 
 def deviations(layer: Sharded, batches: Sequence[Batch]) -> Tensor:
@@ -335,13 +335,13 @@ def deviations(layer: Sharded, batches: Sequence[Batch]) -> Tensor:
         n += len(real)
         sums += real.sum(0)
         squares += real.square().sum(0)
-    found = (squares / n - (sums / n).square()).clamp(min=0).sqrt()
-    found[found == 0] = 1
-    scales: Tensor = found.float().to(batches[0].lengths.device)
+    deviation = (squares / n - (sums / n).square()).clamp(min=0).sqrt()
+    deviation[deviation == 0] = 1
+    scales: Tensor = deviation.float().to(batches[0].lengths.device)
     return scales
 
 
-def initial(probe: StructuralProbe, start: int, hidden_size: int) -> Tensor:
+def initial_rows(probe: StructuralProbe, start: int, hidden_size: int) -> Tensor:
     """Normal initial values of rows times √rank. Shape (rank, hidden size).
 
     Distances of words begin at about .2. The seed depends on the probe, so bootstrap samples
@@ -349,5 +349,5 @@ def initial(probe: StructuralProbe, start: int, hidden_size: int) -> Tensor:
     """
     digest = hashlib.sha256(repr((*probe, start)).encode()).digest()
     generator = torch.Generator().manual_seed(int.from_bytes(digest[:7]))
-    found = torch.randn(probe.rank, hidden_size, generator=generator)
-    return found * math.sqrt(0.1 / hidden_size)
+    rows = torch.randn(probe.rank, hidden_size, generator=generator)
+    return rows * math.sqrt(0.1 / hidden_size)

@@ -41,9 +41,9 @@ class Contributions(NamedTuple):
     roots: NDArray[np.bool_]
     nspr: NDArray[np.float32]
 
-    def at(self, place: Any) -> Contributions:
+    def at(self, index: Any) -> Contributions:
         """Select probes by an index of the first axes."""
-        return Contributions(*(part[place] for part in self))
+        return Contributions(*(part[index] for part in self))
 
 
 def sentence_contributions(
@@ -58,7 +58,7 @@ def sentence_contributions(
         batches: batches of sentences of equal length.
     """
     shape = len(probes), len(trees.lengths)
-    found = Contributions(
+    contributions = Contributions(
         _no_edges(len(probes), trees),
         np.zeros(shape, dtype=np.float32),
         np.zeros(shape, dtype=bool),
@@ -66,50 +66,50 @@ def sentence_contributions(
     )
     for batch in batches:
         at = batch.sentences
-        kept, gold = trees.kept(at), batch.distances[0].cpu().numpy()
+        is_scored, gold = trees.scored_words(at), batch.distances[0].cpu().numpy()
         far, deep = distances_and_depths(layer, batch, probes)
-        found.hits[:, at] = edges_in(_all_trees(far, kept), gold)
-        found.dspr[:, at] = spearman(far, gold).mean(-1)
-        found.roots[:, at] = _lowest(deep, kept) == trees.roots[at]
-        found.nspr[:, at] = spearman(deep, batch.depths[0].cpu().numpy())
-    return found
+        contributions.hits[:, at] = edges_in(_all_trees(far, is_scored), gold)
+        contributions.dspr[:, at] = spearman(far, gold).mean(-1)
+        contributions.roots[:, at] = _lowest(deep, is_scored) == trees.roots[at]
+        contributions.nspr[:, at] = spearman(deep, batch.depths[0].cpu().numpy())
+    return contributions
 
 
 def control_hits(
     layer: Sharded, batches: Sequence[Batch], trees: Trees, probes: Sequence[Matrix]
 ) -> Edges:
     """Edges of control trees that distance probes find, one probe per draw. (draws, s, bins)."""
-    found = _no_edges(len(probes), trees)
+    hits = _no_edges(len(probes), trees)
     for batch in batches:
         far, _ = distances_and_depths(layer, batch, [(probe, probe) for probe in probes])
-        heads = _all_trees(far, trees.kept(batch.sentences))
-        found[:, batch.sentences] = edges_in(heads, batch.distances[1:].cpu().numpy())
-    return found
+        heads = _all_trees(far, trees.scored_words(batch.sentences))
+        hits[:, batch.sentences] = edges_in(heads, batch.distances[1:].cpu().numpy())
+    return hits
 
 
 def gold_edges(trees: Trees, batches: Sequence[Batch]) -> Edges:
     """Edges without punctuation, of gold trees and then of control trees. (1 + draws, s, bins)."""
-    drawn = (trees.heads, *trees.controls)
-    found = _no_edges(len(drawn), trees)
+    all_heads = (trees.heads, *trees.controls)
+    edges = _no_edges(len(all_heads), trees)
     for batch in batches:
-        heads = np.array([[tree[i] for i in batch.sentences] for tree in drawn])
-        kept = np.broadcast_to(trees.kept(batch.sentences), heads.shape)
-        linked = (heads >= 0) & kept & np.take_along_axis(kept, heads.clip(0), axis=-1)
+        heads = np.array([[tree[i] for i in batch.sentences] for tree in all_heads])
+        is_scored = np.broadcast_to(trees.scored_words(batch.sentences), heads.shape)
+        linked = (heads >= 0) & is_scored & np.take_along_axis(is_scored, heads.clip(0), axis=-1)
         gold = batch.distances.cpu().numpy()
-        found[:, batch.sentences] = edges_in(np.where(linked, heads, LEFT_OUT), gold)
-    return found
+        edges[:, batch.sentences] = edges_in(np.where(linked, heads, LEFT_OUT), gold)
+    return edges
 
 
 def chain_hits(trees: Trees, batches: Sequence[Batch]) -> Edges:
     """Edges of `gold_edges` found by linking neighbouring words. Shape (1 + draws, s, bins)."""
-    found = _no_edges(1 + len(trees.controls), trees)
+    hits = _no_edges(1 + len(trees.controls), trees)
     for batch in batches:
-        kept = trees.kept(batch.sentences)
-        last = np.maximum.accumulate(np.where(kept, np.arange(kept.shape[1]), -1), axis=1)
-        before = np.concatenate([np.full((len(kept), 1), -1), last[:, :-1]], axis=1)
-        chain = np.where(kept, before, LEFT_OUT)
-        found[:, batch.sentences] = edges_in(chain[None], batch.distances.cpu().numpy())
-    return found
+        is_scored = trees.scored_words(batch.sentences)
+        last = np.maximum.accumulate(np.where(is_scored, np.arange(is_scored.shape[1]), -1), axis=1)
+        before = np.concatenate([np.full((len(is_scored), 1), -1), last[:, :-1]], axis=1)
+        chain = np.where(is_scored, before, LEFT_OUT)
+        hits[:, batch.sentences] = edges_in(chain[None], batch.distances.cpu().numpy())
+    return hits
 
 
 def predicted_trees(
@@ -124,17 +124,17 @@ def predicted_trees(
         head of each word within its sentence; `ROOT` for the root, `LEFT_OUT` for punctuation
         and for words of excluded sentences. Shape (n,).
     """
-    found = np.full(n, LEFT_OUT, dtype=np.int32)
+    all_heads = np.full(n, LEFT_OUT, dtype=np.int32)
     for batch in batches:
-        kept = trees.kept(batch.sentences)
+        is_scored = trees.scored_words(batch.sentences)
         far, deep = distances_and_depths(layer, batch, [probes])
-        heads, roots = spanning_trees(far[0], kept), _lowest(deep[0], kept)
-        for own, root, first in zip(heads, roots, trees.first[batch.sentences], strict=True):
-            oriented, word, below = own.copy(), int(root), ROOT
+        heads, roots = spanning_trees(far[0], is_scored), _lowest(deep[0], is_scored)
+        for tree, root, first in zip(heads, roots, trees.first[batch.sentences], strict=True):
+            oriented, word, below = tree.copy(), int(root), ROOT
             while word != ROOT:  # reverse the edges from the new root to the old one
-                oriented[word], word, below = below, int(own[word]), word
-            found[first : first + len(own)] = oriented
-    return found
+                oriented[word], word, below = below, int(tree[word]), word
+            all_heads[first : first + len(tree)] = oriented
+    return all_heads
 
 
 def distances_and_depths(
@@ -178,14 +178,14 @@ def _no_edges(n: int, trees: Trees) -> Edges:
     return np.zeros((n, len(trees.lengths), len(BINS)), dtype=np.uint16)
 
 
-def _all_trees(far: Array, kept: NDArray[np.bool_]) -> Ints:
+def _all_trees(far: Array, is_scored: NDArray[np.bool_]) -> Ints:
     """Spanning trees for several probes. (c, m, n, n) to (c, m, n)."""
     n_probes, m, n, _ = far.shape
-    heads = spanning_trees(far.reshape(-1, n, n), np.tile(kept, (n_probes, 1)))
+    heads = spanning_trees(far.reshape(-1, n, n), np.tile(is_scored, (n_probes, 1)))
     return heads.reshape(n_probes, m, n)
 
 
-def _lowest(depths: NDArray[np.floating[Any]], kept: NDArray[np.bool_]) -> Ints:
-    """The least deep of the words in `kept`; `ROOT` if there are none. (…, n) to (…,)."""
-    found: Ints = np.where(kept, depths, np.inf).argmin(-1)
-    return np.where(kept.any(-1), found, ROOT)
+def _lowest(depths: NDArray[np.floating[Any]], is_scored: NDArray[np.bool_]) -> Ints:
+    """The least deep of the words in `is_scored`; `ROOT` if there are none. (…, n) to (…,)."""
+    lowest: Ints = np.where(is_scored, depths, np.inf).argmin(-1)
+    return np.where(is_scored.any(-1), lowest, ROOT)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Floats, Ints
 from probes.common.errors import counted
-from probes.families.structure.fitting import SAMPLES, Fitted, StructuralProbe
+from probes.families.structure.fitting import SAMPLES, LayerFit, StructuralProbe
 from probes.families.structure.sentence_scores import Contributions, Edges
 from probes.families.structure.trees import BINS, Trees
 from probes.records.row import Row
@@ -26,7 +26,7 @@ from probes.statistics.bootstrap import (
     resampled_sums,
     summed,
 )
-from probes.statistics.metrics import label_of, mean_value, metrics, quantity, shown_sd
+from probes.statistics.metrics import label_of, mean_value, metrics, printed_sd, quantity
 from probes.statistics.partition import FEWEST
 from probes.statistics.rank_correlation import parts_by_length
 from probes.statistics.replicates import Replicates, Spread, p_best_of, pooled, training_noise
@@ -55,8 +55,8 @@ class ScoredSplit:
         edges: edges without punctuation of gold trees, and of each draw of control trees. Shape
             (1 + draws, s, bins).
         chain: edges among them that the chain of neighbours finds.
-        found: contributions at each layer of the probes of each rank, of the identity, and of the
-            probes of each bootstrap sample. Shape (L, probes, s, …).
+        contributions: by layer, of the probes of each rank, of the identity, and of the probes of
+            each bootstrap sample. Shape (L, probes, s, …).
         control: edges of control trees found at each layer. Shape (L, draws, s, bins).
     """
 
@@ -66,7 +66,7 @@ class ScoredSplit:
     n_clusters: int
     edges: Edges
     chain: Edges
-    found: Contributions
+    contributions: Contributions
     control: Edges
 
     @property
@@ -74,37 +74,37 @@ class ScoredSplit:
         """Number of clusters with a measured sentence."""
         return len(np.unique(self.clusters))
 
-    def parts(self, metric: str, *place: int) -> Floats:
+    def parts(self, metric: str, *cell: int) -> Floats:
         """Parts of a score at a layer and probe, both counted from 0. Shape (s, k)."""
-        found = self.found.at(place)
+        of_probe = self.contributions.at(cell)
         if metric == "uuas":
-            return shares(found.hits.sum(-1), self.edges[0].sum(-1))
+            return shares(of_probe.hits.sum(-1), self.edges[0].sum(-1))
         if metric == "root_accuracy":
-            return shares(found.roots, np.ones(len(self.clusters)))
-        values: Floats = getattr(found, metric).astype(np.float64)
-        (known,) = np.nonzero(~np.isnan(values))
-        parts: Floats = parts_by_length(known, values[known], self.trees.lengths).toarray()
+            return shares(of_probe.roots, np.ones(len(self.clusters)))
+        values: Floats = getattr(of_probe, metric).astype(np.float64)
+        (indices,) = np.nonzero(~np.isnan(values))
+        parts: Floats = parts_by_length(indices, values[indices], self.trees.lengths).toarray()
         return parts
 
-    def score(self, metric: str, *place: int) -> float:
+    def score(self, metric: str, *cell: int) -> float:
         """A score at a layer and probe, both counted from 0; NaN where undefined."""
-        return float(SCORES[metric].value(self.parts(metric, *place).sum(0)))
+        return float(SCORES[metric].value(self.parts(metric, *cell).sum(0)))
 
     def refits(self, metric: str) -> Floats:
         """Scores of the probes fitted to bootstrap samples. Shape (L, samples)."""
-        n_layers, n_probes = self.found.roots.shape[:2]
+        n_layers, n_probes = self.contributions.roots.shape[:2]
         samples = range(n_probes - SAMPLES, n_probes)
         return np.array([[self.score(metric, x, i) for i in samples] for x in range(n_layers)])
 
-    def control_uuas(self, found: Edges) -> Floats:
-        """Share of the edges of each draw of control trees that are among `found`. (draws,)."""
-        sums = self.control_parts(found).sum(0)
+    def control_uuas(self, hits: Edges) -> Floats:
+        """Share of the edges of each draw of control trees that are among `hits`. (draws,)."""
+        sums = self.control_parts(hits).sum(0)
         return ratio(sums[::2], sums[1::2])
 
-    def control_parts(self, found: Edges) -> Floats:
+    def control_parts(self, hits: Edges) -> Floats:
         """Parts of `control_uuas`. (draws, s, bins) to (s, 2 · draws)."""
-        pairs = zip(found.sum(-1), self.edges[1:].sum(-1), strict=True)
-        return np.concatenate([shares(hits, edges) for hits, edges in pairs], axis=1)
+        pairs = zip(hits.sum(-1), self.edges[1:].sum(-1), strict=True)
+        return np.concatenate([shares(right, edges) for right, edges in pairs], axis=1)
 
     def sums(self, parts: Floats) -> csr_array:
         """Sum parts (s, k) over each cluster. Shape (clusters, k)."""
@@ -126,22 +126,22 @@ class ScoredSplit:
             value: computes the score from sums (…, k).
             noise: further random variation to add to each resample. Shape (resamples,).
         """
-        whole, ends = float(value(parts.sum(0))), None
-        if self.n_used >= FEWEST and not np.isnan(whole):
+        score, ends = float(value(parts.sum(0))), None
+        if self.n_used >= FEWEST and not np.isnan(score):
             resampled = value(resampled_sums(self.sums(parts), resample(self.n_clusters)))
-            both = quantity("uuas").differences
-            limits = both if value is share_difference else quantity(metric).bounds
+            differences = quantity("uuas").differences
+            limits = differences if value is share_difference else quantity(metric).bounds
             ends = bounds(interval(resampled + noise, limits))
         low, high = ends or (None, None)
-        known = None if np.isnan(whole) else whole
-        return Row(metric, known, layer, low, high, self.name, axes=axes)
+        score_or_none = None if np.isnan(score) else score
+        return Row(metric, score_or_none, layer, low, high, self.name, axes=axes)
 
 
 def structure_rows(
     name: str,
     ranks: Sequence[int],
     reported: int,
-    fitted: Mapping[int, Fitted],
+    fitted: Mapping[int, LayerFit],
     splits: Mapping[str, ScoredSplit],
 ) -> Iterator[Row]:
     """All rows. Rank 0 means the vectors themselves.
@@ -154,7 +154,7 @@ def structure_rows(
         name: seeds the noise of training.
         fitted: probes by layer.
     """
-    place, test, axes = list(ranks).index(reported), splits["test"], {"rank": reported}
+    column, test, axes = list(ranks).index(reported), splits["test"], {"rank": reported}
     # Scores of the probes of each rank, and of the identity.
     for number, (layer, probes) in enumerate(fitted.items()):
         for i, rank in enumerate([*ranks, 0]):
@@ -169,16 +169,16 @@ def structure_rows(
     for number, layer in enumerate(fitted):
         uuas, selectivity, sds = [], [], []
         for split in splits.values():
-            control, gold = split.control[number], split.parts("uuas", number, place)
+            control, gold = split.control[number], split.parts("uuas", number, column)
             spread, parts = (
                 _pooled_spread([split.control_uuas(control)]),
                 split.control_parts(control),
             )
             noise = _noise(f"{name} control trees {layer}", spread)
-            both = np.concatenate([gold, parts], axis=1)
+            all_parts = np.concatenate([gold, parts], axis=1)
             uuas.append(split.row("control_uuas", layer, parts, mean_share, noise, **axes))
             selectivity.append(
-                split.row("selectivity", layer, both, share_difference, noise, **axes)
+                split.row("selectivity", layer, all_parts, share_difference, noise, **axes)
             )
             sd = spread.sd if spread else None
             sds.append(Row("control_uuas_draw_sd", sd, layer, split=split.name, axes=axes))
@@ -191,19 +191,21 @@ def structure_rows(
         noise = _noise(f"{name} control trees, chain", spread)
         parts = split.control_parts(split.chain[1:])
         yield split.row("chain_control_uuas", None, parts, mean_share, noise)
-    recalls = [("recall", layer, test.found.hits[i, place]) for i, layer in enumerate(fitted)]
+    recalls = [
+        ("recall", layer, test.contributions.hits[i, column]) for i, layer in enumerate(fitted)
+    ]
     for metric, of_layer, hits in (*recalls, ("chain_recall", None, test.chain[0])):
         for i, words in enumerate(BINS):
             parts = shares(hits[:, i], test.edges[0][:, i])
             yield test.row(metric, of_layer, parts, words=words)
     # Tests between layers.
-    layers, places = list(fitted), [(i, place) for i in range(len(fitted))]
+    layers, places = list(fitted), [(i, column) for i in range(len(fitted))]
     for metric, like in SCORES.items():
         training, tests = _pooled_spread(test.refits(metric)), dict.fromkeys(layers)
         yield Row(f"{metric}_training_sd", training.sd if training else None, axes=axes)
         if training and test.n_used >= FEWEST and len(layers) > 1:
-            scores = np.array([test.score(metric, *each) for each in places])
-            sums = [test.sums(test.parts(metric, *each)) for each in places]
+            scores = np.array([test.score(metric, *cell) for cell in places])
+            sums = [test.sums(test.parts(metric, *cell)) for cell in places]
             tests = p_best_of(Replicates(scores, like, sums, layers, f"{name} {metric}", *training))
         for layer, p in tests.items():
             yield Row(f"{metric}_p_best", p, layer, axes=axes)
@@ -220,15 +222,15 @@ def best_layer(rows: Sequence[Row], reported: int) -> int:
     return max(dev, key=dev.__getitem__)
 
 
-def shares(found: NDArray[np.generic], of: NDArray[np.generic]) -> Floats:
+def shares(hits: NDArray[np.generic], of: NDArray[np.generic]) -> Floats:
     """Parts of a ratio of sums. (s,) and (s,) to (s, 2)."""
-    return np.stack([found, of], axis=1).astype(np.float64)
+    return np.stack([hits, of], axis=1).astype(np.float64)
 
 
 def mean_share(sums: Floats) -> Floats:
     """Mean of n ratios of two sums each. Shape (…, 2 · n) to (…,)."""
-    found: Floats = ratio(sums[..., ::2], sums[..., 1::2]).mean(-1)
-    return found
+    mean: Floats = ratio(sums[..., ::2], sums[..., 1::2]).mean(-1)
+    return mean
 
 
 def share_difference(sums: Floats) -> Floats:
@@ -246,8 +248,8 @@ def _noise(name: str, draws: Spread | None) -> Floats | float:
     if draws is None:
         return 0.0
     sd = draws.sd / (draws.df + 1) ** 0.5
-    found: Floats = training_noise(name, [0], sd, draws.df, RESAMPLES)[0]
-    return found
+    noise: Floats = training_noise(name, [0], sd, draws.df, RESAMPLES)[0]
+    return noise
 
 
 def counts(trees: Trees) -> dict[str, int]:
@@ -262,7 +264,7 @@ def counts(trees: Trees) -> dict[str, int]:
         "words": int(trees.lengths.sum()),
         "edges": int(trees.edges.sum()),
         "left_out": sum(trees.left_out.values()),
-        "without_edges": sum(int((~each).sum()) < 2 for each in trees.punctuation),
+        "without_edges": sum(int((~x).sum()) < 2 for x in trees.punctuation),
         "punctuation_roots": trees.punctuation_roots,
     }
 
@@ -278,15 +280,15 @@ def notes(
     if test.n_used < FEWEST:
         yield f"No intervals and no tests: fewer than {FEWEST} test {resampled}."
     else:
-        known = [(x.metric, x.value) for x in rows if x.split == "test" and x.value is not None]
+        values = [(x.metric, x.value) for x in rows if x.split == "test" and x.value is not None]
         over_samples = ", ".join(
-            f"{label_of(metric)} {shown_sd(sd, metric)}"
+            f"{label_of(metric)} {printed_sd(sd, metric)}"
             for metric in SCORES
-            for name, sd in known
+            for name, sd in values
             if name == f"{metric}_training_sd"
         )
-        sds = [sd for name, sd in known if name == "control_uuas_draw_sd"]
-        low, high = (shown_sd(of(sds, default=0.0), "uuas") for of in (min, max))
+        sds = [sd for name, sd in values if name == "control_uuas_draw_sd"]
+        low, high = (printed_sd(of(sds, default=0.0), "uuas") for of in (min, max))
         over_draws = f" (standard deviation: {low} to {high})" if sds else ""
         yield (
             f"± half the width of a 95 % interval over test {resampled}. Tests between layers "
@@ -294,10 +296,10 @@ def notes(
             f"the variance of training (standard deviation: {over_samples}), and intervals of "
             f"control trees and selectivity that of draws{over_draws}."
         )
-    for split, each in trees.items():
-        n = counts(each)
+    for split, gold in trees.items():
+        n = counts(gold)
         parts = [f"{n['sentences']:,} sentences, {n['words']:,} words"]
-        parts += [f"{number:,} left out, {why}" for why, number in each.left_out.items()]
+        parts += [f"{number:,} left out, {reason}" for reason, number in gold.left_out.items()]
         if few := n["without_edges"]:
             parts.append(f"{few:,} with fewer than two words beside punctuation, not in UUAS")
         if roots := n["punctuation_roots"]:

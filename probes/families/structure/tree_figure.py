@@ -55,8 +55,8 @@ def draw(
             f"{or_published(*options.folders)}."
         )
     if len(records) > 1:
-        found = ", ".join(f"{x.model.name} on {x.corpus.name}" for x in records.values())
-        raise UserError(f"{where}: trees of {found}; name the folder of one model and corpus.")
+        subjects = ", ".join(f"{x.model.name} on {x.corpus.name}" for x in records.values())
+        raise UserError(f"{where}: trees of {subjects}; name the folder of one model and corpus.")
     ((path, record),) = records.items()
     names = tuple(options.corpus) or (record.corpus.name,)
     require_known(names, ())
@@ -76,11 +76,11 @@ def draw(
             f"{path.with_suffix('.npz')}: trees of {trees.size:,} words, but the test split has "
             f"{ends[-1]:,}; delete both files and run again."
         )
-    place = sentence_to_draw(np.split(trees, ends[:-1]), options.sentence)
-    sentence, heads = sentences[place], np.split(trees, ends[:-1])[place]
+    index = sentence_to_draw(np.split(trees, ends[:-1]), options.sentence)
+    sentence, heads = sentences[index], np.split(trees, ends[:-1])[index]
     edges = edges_of(sentence.heads, heads.tolist())
     n = edges.loc[edges["first"] >= 0, "kind"].value_counts()
-    title = f"{model_title(record)}, {corpus_title(record)}, test sentence {place + 1}"
+    title = f"{model_title(record)}, {corpus_title(record)}, test sentence {index + 1}"
     title += f": {n.get('predicted', 0)} of {n.get('gold', 0)} edges"
     return arcs(sentence.words, edges, style, title=title)
 
@@ -96,10 +96,10 @@ def sentence_to_draw(trees: Sequence[Ints], number: int | None) -> int:
         UserError: there is no such sentence, or it has no tree.
     """
     if number is None:
-        for place, heads in enumerate(trees):
+        for index, heads in enumerate(trees):
             if SHORTEST <= len(heads) <= LONGEST and (heads != LEFT_OUT).any():
-                progress.say(f"sentence {place + 1}; --sentence draws another one")
-                return place
+                progress.say(f"sentence {index + 1}; --sentence draws another one")
+                return index
         raise UserError(
             f"No test sentence of {SHORTEST} to {LONGEST} words has a predicted tree; give "
             "--sentence."
@@ -124,7 +124,7 @@ def edges_of(gold: Sequence[int], predicted: Sequence[int]) -> pd.DataFrame:
         gold: index of each word's head, or `ROOT`.
         predicted: index of each word's predicted head, `ROOT` or `LEFT_OUT`.
     """
-    true, found = (
+    true, guesses = (
         {(min(i, head), max(i, head)) for i, head in enumerate(heads) if head != LEFT_OUT}
         for heads in (gold, predicted)
     )
@@ -133,5 +133,5 @@ def edges_of(gold: Sequence[int], predicted: Sequence[int]) -> pd.DataFrame:
         (*edge, "gold, of punctuation" if left_out.intersection(edge) else "gold", False)
         for edge in sorted(true)
     ]
-    rows += [(*edge, "predicted" if edge in true else "wrong", True) for edge in sorted(found)]
+    rows += [(*edge, "predicted" if edge in true else "wrong", True) for edge in sorted(guesses)]
     return pd.DataFrame(rows, columns=["first", "last", "kind", "below"])

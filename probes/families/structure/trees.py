@@ -90,13 +90,13 @@ class Trees:
     @cached_property
     def edges(self) -> Ints:
         """Number of edges of each sentence, without punctuation. Shape (s,)."""
-        found = []
+        counts = []
         for heads, punctuation in zip(self.heads, self.punctuation, strict=True):
-            own = np.asarray(heads)
-            found.append(((own != ROOT) & ~punctuation & ~punctuation[own]).sum())
-        return np.array(found)
+            governors = np.asarray(heads)
+            counts.append(((governors != ROOT) & ~punctuation & ~punctuation[governors]).sum())
+        return np.array(counts)
 
-    def kept(self, sentences: Ints) -> NDArray[np.bool_]:
+    def scored_words(self, sentences: Ints) -> NDArray[np.bool_]:
         """True for words that are not punctuation, in sentences of one length. Shape (m, n)."""
         return ~np.stack([self.punctuation[i] for i in sentences])
 
@@ -107,7 +107,7 @@ def trees_of(sentences: Sequence[Sentence], long: NDArray[np.bool_]) -> Trees:
     Args:
         long: True for sentences longer than the model's window. Shape (sentences,).
     """
-    kept, left_out = [], Counter[str]()
+    numbers, left_out = [], Counter[str]()
     for number, (sentence, too_long) in enumerate(zip(sentences, long, strict=True)):
         if len(sentence) == 1:
             left_out[ONE_WORD] += 1
@@ -118,15 +118,15 @@ def trees_of(sentences: Sequence[Sentence], long: NDArray[np.bool_]) -> Trees:
         elif too_long:
             left_out[LONG] += 1
         else:
-            kept.append(number)
+            numbers.append(number)
     starts = np.cumsum([0, *map(len, sentences)])
     return Trees(
-        np.array(kept, dtype=np.int64),
-        starts[kept],
-        tuple(sentences[i].heads for i in kept),
-        tuple(np.array([tag == "PUNCT" for tag in sentences[i].upos]) for i in kept),
+        np.array(numbers, dtype=np.int64),
+        starts[numbers],
+        tuple(sentences[i].heads for i in numbers),
+        tuple(np.array([tag == "PUNCT" for tag in sentences[i].upos]) for i in numbers),
         tuple(
-            tuple(control_heads(sentences[i].words, x) for i in kept)
+            tuple(control_heads(sentences[i].words, x) for i in numbers)
             for x in range(N_CONTROL_TREES)
         ),
         dict(left_out),

@@ -133,17 +133,17 @@ def corpus_transfer(context: TaskContext) -> Measured:
     rows += _common_pieces(context)
     notes = []
     for name, trained in context.trained.items():
-        lacking = _without_label(context, trained)
+        missing_labels = _without_label(context, trained)
         total = len(context.examples.targets("test"))
-        if lacking:
-            first, n_more = [*lacking][:_NAMED], len(lacking) - _NAMED
+        if missing_labels:
+            first, n_more = [*missing_labels][:_NAMED], len(missing_labels) - _NAMED
             labels = listed([*first, f"{n_more:,} others"] if n_more > 0 else first)
             notes.append(
                 f"{context.task.name}: {name} has no training example labelled {labels}; "
-                f"{lacking.total():,} of {total:,} test examples are, and count as errors."
+                f"{missing_labels.total():,} of {total:,} test examples are, and count as errors."
             )
         axes = {"train": name}
-        rows.append(Row("examples_without_label", lacking.total(), n=total, axes=axes))
+        rows.append(Row("examples_without_label", missing_labels.total(), n=total, axes=axes))
         rows += _transfer_rows(context, name, trained)
     return Measured(rows, notes=notes)
 
@@ -165,9 +165,9 @@ def _common_pieces(context: TaskContext) -> Iterator[Row]:
 
 def _without_label(context: TaskContext, trained: Trained) -> Counter[str]:
     """The number of test examples of each label that the training corpus lacks, sorted."""
-    known = set(trained.result.examples.classes)
-    labels = (str(each.label) for each in context.examples.splits["test"].examples)
-    return Counter(sorted(label for label in labels if known and label not in known))
+    classes = set(trained.result.examples.classes)
+    labels = (str(example.label) for example in context.examples.splits["test"].examples)
+    return Counter(sorted(label for label in labels if classes and label not in classes))
 
 
 def _transfer_rows(context: TaskContext, name: str, trained: Trained) -> Iterator[Row]:
@@ -180,31 +180,31 @@ def _transfer_rows(context: TaskContext, name: str, trained: Trained) -> Iterato
         StoredProbes(context, layers, parameters, outputs)
         for parameters in (theirs, {**theirs, **means})
     ]
-    own = _replicates(context, context.predicted(layers))
-    found = _replicates(context, _probe_predictions(context, probes, layers))
-    differences, n = found.scores - np.tile(own.scores, 2), len(layers)
+    own_replicates = _replicates(context, context.predicted(layers))
+    replicates = _replicates(context, _probe_predictions(context, probes, layers))
+    differences, n = replicates.scores - np.tile(own_replicates.scores, 2), len(layers)
     between, p = np.full((2 * n, 2), np.nan), [math.nan] * (2 * n)
     if draws_of(context.scorers["test"].gold) is not None:
-        between = interval(found.values - np.tile(own.values, (2, 1)))
-        p = p_values_of([own, found], [(place % n, n + place) for place in range(2 * n)])
-    for place, (vectors, layer) in enumerate(product((None, "centred"), layers)):
+        between = interval(replicates.values - np.tile(own_replicates.values, (2, 1)))
+        p = p_values_of([own_replicates, replicates], [(i % n, n + i) for i in range(2 * n)])
+    for index, (vectors, layer) in enumerate(product((None, "centred"), layers)):
         axes = {"train": name, "vectors": vectors}
-        yield Row("transfer_score", found.scores[place], layer, axes=axes)
+        yield Row("transfer_score", replicates.scores[index], layer, axes=axes)
         yield Row(
             "transfer_difference",
-            differences[place],
+            differences[index],
             layer,
-            *ends(informative(bounds(between[place]))),
-            p=p[place],
+            *ends(informative(bounds(between[index]))),
+            p=p[index],
             axes=axes,
         )
     for layer in layers:
-        one, other = means[of_layer(layer, "mean")], theirs[of_layer(layer, "mean")]
-        cosine = one @ other / (np.linalg.norm(one) * np.linalg.norm(other))
+        our_mean, their_mean = means[of_layer(layer, "mean")], theirs[of_layer(layer, "mean")]
+        cosine = our_mean @ their_mean / (np.linalg.norm(our_mean) * np.linalg.norm(their_mean))
         yield Row("centroid_cosine", float(cosine), layer, axes={"train": name})
     for layer in sorted({*context.layers} - {*layers}):
-        why = f"{name} has no probe of this layer"
-        yield Row("transfer_score", None, layer, why=why, axes={"train": name})
+        reason = f"{name} has no probe of this layer"
+        yield Row("transfer_score", None, layer, why=reason, axes={"train": name})
 
 
 def _probe_predictions(
@@ -214,11 +214,11 @@ def _probe_predictions(
     n = len(context.examples.targets("test"))
     of_layers = []
     for layer in layers:
-        said = []
+        predictions = []
         for first in range(0, n, _AT_ONCE):
             some = context.data.span_vectors("test", layer, slice(first, first + _AT_ONCE))
-            said.append([each.of_features(layer, some) for each in probes])
-        of_layers.append(np.concatenate(said, axis=1))
+            predictions.append([probe.of_features(layer, some) for probe in probes])
+        of_layers.append(np.concatenate(predictions, axis=1))
     return np.concatenate(np.stack(of_layers, axis=1))
 
 
@@ -239,12 +239,12 @@ _NOTE = (
 
 def transfer_tables(results: Iterable[Result]) -> Iterator[Table]:
     """A table of training × test corpora for each model, task and probe family."""
-    every: dict[tuple[str, str, str], list[Result]] = {}
+    groups: dict[tuple[str, str, str], list[Result]] = {}
     for result in results:
         if NAME in result.evidence:
             of = result.model.name, result.task.name, result.probe.family
-            every.setdefault(of, []).append(result)
-    for of, tested in every.items():
+            groups.setdefault(of, []).append(result)
+    for of, tested in groups.items():
         names = [result.corpus.name for result in tested]
         heads = "trained on", *(f"{x.corpus.name}, layer {x.best_layer}" for x in tested)
         rows = (
@@ -258,5 +258,5 @@ def _transfer_cell(result: Result, trained_on: str) -> Cell:
     """The score of a corpus's probes at the best layer of another corpus, or of itself."""
     record = result.evidence[NAME]
     row = record.rows.at("transfer_score", result.best_layer, train=trained_on, vectors=None)
-    own = trained_on == result.corpus.name
-    return score_cell(row.value, None, result.task.metric, best=own) if row else Cell(NOTHING)
+    is_own = trained_on == result.corpus.name
+    return score_cell(row.value, None, result.task.metric, best=is_own) if row else Cell(NOTHING)

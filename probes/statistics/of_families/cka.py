@@ -13,16 +13,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from probes.common.arrays import Floats
-from probes.statistics.sums import Rows, centred, cross_gram
+from probes.statistics.sums import VectorRows, centred, cross_gram
 
-ReadLayer = Callable[[int], Rows]
+ReadLayer = Callable[[int], VectorRows]
 """Returns the vectors (words, H) of a layer. All layers and models have the same words."""
 
 ESTIMATES = "cka", "unbiased_cka"
 """Names of the two estimates, biased and unbiased."""
 
 
-def linear_cka(x: Rows, y: Rows) -> Floats:
+def linear_cka(x: VectorRows, y: VectorRows) -> Floats:
     """Similarity of two sets of vectors of the same words.
 
     Args:
@@ -36,7 +36,7 @@ def linear_cka(x: Rows, y: Rows) -> Floats:
     return _normalised(_hsic(x, y), _hsic(x, x), _hsic(y, y))
 
 
-def cka_within(read: ReadLayer, layers: Sequence[int], step: Callable[[], object]) -> Floats:
+def cka_within(read_layer: ReadLayer, layers: Sequence[int], step: Callable[[], object]) -> Floats:
     """Similarity of every two layers of a model, two of them in memory at a time.
 
     Args:
@@ -45,48 +45,50 @@ def cka_within(read: ReadLayer, layers: Sequence[int], step: Callable[[], object
     Returns:
         shape (2, layers, layers), like `linear_cka`.
     """
-    own: list[Floats] = []
-    found = np.full((2, len(layers), len(layers)), np.nan)
+    norms: list[Floats] = []
+    cka = np.full((2, len(layers), len(layers)), np.nan)
     for i, layer in enumerate(layers):
-        x = centred(read(layer))
-        own.append(_hsic(x, x))
-        found[:, i, i] = _normalised(own[i], own[i], own[i])
+        x = centred(read_layer(layer))
+        norms.append(_hsic(x, x))
+        cka[:, i, i] = _normalised(norms[i], norms[i], norms[i])
         step()
-        for j, other in enumerate(layers[:i]):
-            found[:, i, j] = _normalised(_hsic(x, centred(read(other))), own[i], own[j])
-            found[:, j, i] = found[:, i, j]
+        for j, other_layer in enumerate(layers[:i]):
+            cka[:, i, j] = _normalised(
+                _hsic(x, centred(read_layer(other_layer))), norms[i], norms[j]
+            )
+            cka[:, j, i] = cka[:, i, j]
             step()
-    return found
+    return cka
 
 
 def cka_between(
-    read: ReadLayer,
+    read_layer: ReadLayer,
     layers: Sequence[int],
-    other: ReadLayer,
-    others: Sequence[int],
+    read_other: ReadLayer,
+    other_layers: Sequence[int],
     step: Callable[[], object],
 ) -> Floats:
     """Similarity of each layer of one model with each layer of another.
 
     Args:
-        other, others: `read` and `layers` of the other model, which may have another width.
+        read_other, other_layers: reader and layers of the other model, of any width.
         step: called after each pair.
 
     Returns:
-        shape (2, layers, others), like `linear_cka`.
+        shape (2, layers, other layers), like `linear_cka`.
     """
-    own = [_hsic(y, y) for y in map(centred, map(other, others))]
-    found = np.full((2, len(layers), len(others)), np.nan)
+    norms = [_hsic(y, y) for y in map(centred, map(read_other, other_layers))]
+    cka = np.full((2, len(layers), len(other_layers)), np.nan)
     for i, layer in enumerate(layers):
-        x = centred(read(layer))
-        own_x = _hsic(x, x)
-        for j, second in enumerate(others):
-            found[:, i, j] = _normalised(_hsic(x, centred(other(second))), own_x, own[j])
+        x = centred(read_layer(layer))
+        x_norm = _hsic(x, x)
+        for j, other_layer in enumerate(other_layers):
+            cka[:, i, j] = _normalised(_hsic(x, centred(read_other(other_layer))), x_norm, norms[j])
             step()
-    return found
+    return cka
 
 
-def _hsic(x: Rows, y: Rows) -> Floats:
+def _hsic(x: VectorRows, y: VectorRows) -> Floats:
     """HSIC of centred vectors, biased and unbiased, each up to a factor that depends on n alone.
 
     For centred vectors the sums of Song et al. need no n × n matrix: the kernel matrix without
@@ -104,5 +106,5 @@ def _hsic(x: Rows, y: Rows) -> Floats:
 def _normalised(between: Floats, one: Floats, other: Floats) -> Floats:
     """HSIC over the geometric mean of the sets with themselves; NaN if either is not above 0."""
     valid = (one > 0) & (other > 0)
-    found: Floats = between / np.sqrt(np.where(valid, one * other, np.nan))
-    return found
+    cka: Floats = between / np.sqrt(np.where(valid, one * other, np.nan))
+    return cka

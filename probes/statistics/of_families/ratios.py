@@ -51,8 +51,8 @@ class RatioParts:
     @property
     def scores(self) -> Floats:
         """Score of each cell; NaN if nothing is counted. Shape (cells,)."""
-        found: Floats = self.sums.sum(0, dtype=np.float64) / (self.counts.sum() or np.nan)
-        return found
+        scores: Floats = self.sums.sum(0, dtype=np.float64) / (self.counts.sum() or np.nan)
+        return scores
 
     def of(self, cell: int) -> RatioParts:
         """Contributions to one cell."""
@@ -60,14 +60,14 @@ class RatioParts:
 
     def by_cluster(self, partition: Partition) -> tuple[Floats, Floats]:
         """Sums and counts of each cluster. Shapes (clusters, cells) and (clusters,)."""
-        of, n = partition.of_sentence, partition.n
-        sums = summed(sparse_matrix(self.sums), of, n).toarray()
-        counts: Floats = np.bincount(of, weights=self.counts, minlength=n).astype(np.float64)
+        cluster, n = partition.of_sentence, partition.n
+        sums = summed(sparse_matrix(self.sums), cluster, n).toarray()
+        counts: Floats = np.bincount(cluster, weights=self.counts, minlength=n).astype(np.float64)
         return sums, counts
 
 
 def ratio_intervals(
-    found: RatioParts,
+    parts: RatioParts,
     partition: Partition,
     noise: Floats | None = None,
     limits: tuple[float, float] = (-math.inf, math.inf),
@@ -78,33 +78,33 @@ def ratio_intervals(
         noise: added to the scores in each resample. Shape (cells, resamples).
         limits: lowest and highest possible score.
     """
-    sums, counts = found.by_cluster(partition)
+    sums, counts = parts.by_cluster(partition)
     bounds_of = np.full((sums.shape[1], 2), np.nan)
     if (counts > 0).sum() < FEWEST:
         return bounds_of
     draws = resample(partition.n)
-    drawn = (draws @ counts)[:, None]
+    resampled_counts = (draws @ counts)[:, None]
     for first in range(0, sums.shape[1], _CELLS):
         cells = slice(first, first + _CELLS)
-        values = ratio(draws @ sums[:, cells], drawn).T
+        values = ratio(draws @ sums[:, cells], resampled_counts).T
         bounds_of[cells] = interval(values if noise is None else values + noise[cells], limits)
     return bounds_of
 
 
-def ratio_estimate(found: RatioParts, partition: Partition) -> Estimate:
+def ratio_estimate(parts: RatioParts, partition: Partition) -> Estimate:
     """The score of the only cell."""
-    (score,), (pair,) = found.scores, ratio_intervals(found, partition)
+    (score,), (pair,) = parts.scores, ratio_intervals(parts, partition)
     return Estimate(value=None if np.isnan(score) else float(score), interval=bounds(pair))
 
 
 def ratio_difference(one: RatioParts, other: RatioParts, partition: Partition) -> Estimate:
     """Difference of two scores over the same sentences, which are resampled together."""
-    each = [cells.by_cluster(partition) for cells in (one, other)]
+    cluster_sums = [cells.by_cluster(partition) for cells in (one, other)]
     value = float(one.scores[0] - other.scores[0])
-    if min((counts > 0).sum() for _, counts in each) < FEWEST:
+    if min((counts > 0).sum() for _, counts in cluster_sums) < FEWEST:
         return Estimate(value=value, interval=None)
     draws = resample(partition.n)
-    first, second = (ratio(draws @ sums[:, 0], draws @ counts) for sums, counts in each)
+    first, second = (ratio(draws @ sums[:, 0], draws @ counts) for sums, counts in cluster_sums)
     return Estimate(value=value, interval=bounds(interval(first - second)))
 
 
@@ -121,30 +121,30 @@ def p_values_of_ratios(
         pairs: two scores of one cell each, over the same sentences and counts.
     """
     cells = [cell for pair in pairs for cell in pair]
-    each = [cell.by_cluster(partition) for cell in cells]
+    cluster_sums = [cell.by_cluster(partition) for cell in cells]
     tested = [
-        place
-        for place in range(len(pairs))
-        if (each[2 * place][0] != each[2 * place + 1][0]).sum() >= FEWEST
+        i
+        for i in range(len(pairs))
+        if (cluster_sums[2 * i][0] != cluster_sums[2 * i + 1][0]).sum() >= FEWEST
     ]
-    found: list[float | None] = [None] * len(pairs)
+    p_values: list[float | None] = [None] * len(pairs)
     if not tested:
-        return found
+        return p_values
     scores = np.array([cell.scores[0] for cell in cells])
     influence = np.stack(
         [
             (sums[:, 0] - score * counts) / counts.sum()
-            for score, (sums, counts) in zip(scores, each, strict=True)
+            for score, (sums, counts) in zip(scores, cluster_sums, strict=True)
         ]
     )
-    drawn = (
+    blocks = (
         (
-            np.stack([ratio(draws @ sums[:, 0], draws @ counts) for sums, counts in each]),
+            np.stack([ratio(draws @ sums[:, 0], draws @ counts) for sums, counts in cluster_sums]),
             Errors(influence, np.zeros(len(cells)), draws),
         )
         for draws in (block.astype(np.float64) for block in resample_blocks(partition.n))
     )
-    places = [(2 * place, 2 * place + 1) for place in tested]
-    for place, p in zip(tested, max_t(scores, drawn, places), strict=True):
-        found[place] = None if np.isnan(p) else float(p)
-    return found
+    cell_pairs = [(2 * i, 2 * i + 1) for i in tested]
+    for i, p in zip(tested, max_t(scores, blocks, cell_pairs), strict=True):
+        p_values[i] = None if np.isnan(p) else float(p)
+    return p_values

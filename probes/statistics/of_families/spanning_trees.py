@@ -14,30 +14,30 @@ LEFT_OUT = -2
 """Head of a word that is in no tree, such as punctuation."""
 
 
-def spanning_trees(distances: NDArray[np.floating[Any]], kept: NDArray[np.bool_]) -> Ints:
+def spanning_trees(distances: NDArray[np.floating[Any]], in_tree: NDArray[np.bool_]) -> Ints:
     """Minimum spanning trees of complete graphs, by Prim's algorithm; ties go to earlier words.
 
     Args:
         distances: shape (t, n, n).
-        kept: True for words that a tree spans. Shape (t, n).
+        in_tree: True for words that a tree spans. Shape (t, n).
 
     Returns:
         the neighbour through which each word was reached: `ROOT` for a tree's first word,
-        `LEFT_OUT` for words that are not kept. Shape (t, n).
+        `LEFT_OUT` for words in no tree. Shape (t, n).
     """
-    n_trees, n = kept.shape
-    every = np.arange(n_trees)
+    n_trees, n = in_tree.shape
+    tree = np.arange(n_trees)
     heads = np.full((n_trees, n), LEFT_OUT)
-    waiting = kept.copy()
-    cost, via = np.where(kept, 0.0, np.inf), np.full((n_trees, n), ROOT)
+    waiting = in_tree.copy()
+    cost, via = np.where(in_tree, 0.0, np.inf), np.full((n_trees, n), ROOT)
     for _ in range(n):
-        new = np.where(waiting, cost, np.inf).argmin(1)
-        grown = waiting[every, new]  # False for complete trees
-        heads[every[grown], new[grown]] = via[every[grown], new[grown]]
-        waiting[every, new] = False
-        near = distances[every, new]
-        closer = (near < cost) | (via == ROOT)
-        cost, via = np.where(closer, near, cost), np.where(closer, new[:, None], via)
+        word = np.where(waiting, cost, np.inf).argmin(1)
+        grown = waiting[tree, word]  # False for complete trees
+        heads[tree[grown], word[grown]] = via[tree[grown], word[grown]]
+        waiting[tree, word] = False
+        distance = distances[tree, word]
+        closer = (distance < cost) | (via == ROOT)
+        cost, via = np.where(closer, distance, cost), np.where(closer, word[:, None], via)
     return heads
 
 
@@ -78,7 +78,7 @@ class _Choices(NamedTuple):
 
     Attributes:
         graph, source, target: graph and ends of each edge. Each (edges,).
-        first, end: places `[first, end)` on the path of the words that the edge leads into; it
+        first, end: positions `[first, end)` on the path of the words that the edge leads into; it
             ends at `target`. Each (edges,).
     """
 
@@ -93,23 +93,23 @@ def _of_one_size(weights: NDArray[np.floating[Any]]) -> Ints:
     """Arborescences of graphs (g, n, n) without padding. Shape (g, n).
 
     In every graph, a path grows backwards along the best edges. When it meets itself, the cycle is
-    contracted. A cycle lies at the path's end, so contracted words have neighbouring places.
+    contracted. A cycle lies at the path's end, so contracted words have neighbouring positions.
     """
     g, n, _ = weights.shape
     edges = _edges(weights)
     targets = np.empty(edges.shape, dtype=np.int32)  # ends of the edges into contracted words
     targets[:] = np.arange(n)[:, None]
     rows, row_targets = edges.reshape(g * n, n + 1), targets.reshape(g * n, n + 1)
-    every = np.arange(g)
-    place = np.full((g, n), -1)  # of each word on the path
-    word = np.zeros((g, n), dtype=np.int64)  # the word at each place
-    before = np.zeros((g, n), dtype=np.int64)  # start of the element before each place
-    place[:, 0] = 0
+    graph = np.arange(g)
+    position = np.full((g, n), -1)  # of each word on the path
+    word = np.zeros((g, n), dtype=np.int64)  # the word at each position
+    before = np.zeros((g, n), dtype=np.int64)  # start of the element before each position
+    position[:, 0] = 0
     first, end = np.zeros(g, dtype=np.int64), np.ones(g, dtype=np.int64)  # the path's last element
     source = np.zeros(g, dtype=np.int64)  # start of the best edge into it, once known
     choices = []
     for _ in range(2 * n - 2):  # each adds a word to the path, or contracts its last two elements
-        choosing = np.flatnonzero(place[every, source] >= first)
+        choosing = np.flatnonzero(position[graph, source] >= first)
         row = choosing * n + word[choosing, first[choosing]]
         into = rows[row]
         best = into[:, :n].argmax(1)
@@ -120,24 +120,24 @@ def _of_one_size(weights: NDArray[np.floating[Any]]) -> Ints:
             _Choices(choosing, best, row_targets[row, best], first[choosing], end[choosing])
         )
 
-        reached = place[every, source] >= 0
+        reached = position[graph, source] >= 0
         new, cycle = np.flatnonzero(~reached), np.flatnonzero(reached)
         before[new, end[new]] = first[new]
         first[new] = end[new]
         word[new, end[new]] = source[new]
-        place[new, source[new]] = end[new]
+        position[new, source[new]] = end[new]
         end[new] += 1
 
         begin = before[cycle, first[cycle]]
-        last, kept = (cycle * n + word[cycle, at] for at in (first[cycle], begin))
-        better = rows[last] > rows[kept]
-        row_targets[kept] = np.where(better, row_targets[last], row_targets[kept])
-        merged = np.maximum(rows[last], rows[kept])
-        merged[:, :n][place[cycle] >= begin[:, None]] = -np.inf
-        rows[kept] = merged
+        last_row, begin_row = (cycle * n + word[cycle, at] for at in (first[cycle], begin))
+        better = rows[last_row] > rows[begin_row]
+        row_targets[begin_row] = np.where(better, row_targets[last_row], row_targets[begin_row])
+        merged = np.maximum(rows[last_row], rows[begin_row])
+        merged[:, :n][position[cycle] >= begin[:, None]] = -np.inf
+        rows[begin_row] = merged
         first[cycle] = begin
-    root = targets[every, word[:, 0], n].astype(np.int64)
-    return _expanded(choices, place, root)
+    root = targets[graph, word[:, 0], n].astype(np.int64)
+    return _expanded(choices, position, root)
 
 
 def _edges(weights: NDArray[np.floating[Any]]) -> Floats:
@@ -156,18 +156,18 @@ def _edges(weights: NDArray[np.floating[Any]]) -> Floats:
     return edges
 
 
-def _expanded(choices: list[_Choices], place: Ints, root: Ints) -> Ints:
+def _expanded(choices: list[_Choices], position: Ints, root: Ints) -> Ints:
     """The edges that remain after opening cycles where a later edge enters. Shape (g, n)."""
-    g, n = place.shape
+    g, n = position.shape
     heads = np.full((g, n), LEFT_OUT)
-    entered = np.zeros((g, n), dtype=bool)  # by place
-    every, places = np.arange(g), np.arange(n)
-    heads[every, root] = ROOT
-    entered[every, place[every, root]] = True
+    entered = np.zeros((g, n), dtype=bool)  # by position
+    graphs, positions = np.arange(g), np.arange(n)
+    heads[graphs, root] = ROOT
+    entered[graphs, position[graphs, root]] = True
     for graph, source, target, first, end in reversed(choices):
-        inside = (first[:, None] <= places) & (places < end[:, None])
-        kept = ~(inside & entered[graph]).any(1)
-        at, word = graph[kept], target[kept]
-        heads[at, word] = source[kept]
-        entered[at, place[at, word]] = True
+        inside = (first[:, None] <= positions) & (positions < end[:, None])
+        remaining = ~(inside & entered[graph]).any(1)
+        at, word = graph[remaining], target[remaining]
+        heads[at, word] = source[remaining]
+        entered[at, position[at, word]] = True
     return heads

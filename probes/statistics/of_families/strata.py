@@ -40,15 +40,15 @@ class Strata:
         Strata of fewer than `FEWEST` clusters are merged into one. A mean drawn within n clusters
         has only (n - 1) / n of its variance, and none if n is 1.
         """
-        names = {name: i for i, name in enumerate(dict.fromkeys(clusters))}
-        places = {name: i for i, name in enumerate(dict.fromkeys(strata))}
-        cluster = np.array([names[name] for name in clusters], dtype=np.int64)
-        stratum = np.array([places[name] for name in strata], dtype=np.int64)
-        if len(set(zip(clusters, strata, strict=True))) > len(names):
+        cluster_numbers = {name: i for i, name in enumerate(dict.fromkeys(clusters))}
+        strata_numbers = {name: i for i, name in enumerate(dict.fromkeys(strata))}
+        cluster = np.array([cluster_numbers[name] for name in clusters], dtype=np.int64)
+        stratum = np.array([strata_numbers[name] for name in strata], dtype=np.int64)
+        if len(set(zip(clusters, strata, strict=True))) > len(cluster_numbers):
             stratum = np.zeros_like(stratum)
         of_cluster = stratum[np.unique(cluster, return_index=True)[1]]
         few = np.flatnonzero(np.bincount(of_cluster, minlength=1) < FEWEST)
-        stratum = np.where(np.isin(stratum, few), few.min(initial=len(places)), stratum)
+        stratum = np.where(np.isin(stratum, few), few.min(initial=len(strata_numbers)), stratum)
         return cls(cluster, np.unique(stratum, return_inverse=True)[1])
 
     def n_clusters(self, group: Ints) -> int:
@@ -69,19 +69,19 @@ class Strata:
         """
         sums = [np.zeros((RESAMPLES, values.shape[1])) for _ in groups]
         counts = [np.zeros(RESAMPLES) for _ in groups]
-        for number, n_clusters, draws in self._strata():
+        for cluster, n_clusters, draws in self._strata():
             for i, group in enumerate(groups):
-                here = group[number[group] >= 0]
-                if len(here):
-                    of = number[here]
-                    each = [np.bincount(of, column, n_clusters) for column in values[here].T]
-                    sums[i] += draws @ np.stack(each, axis=1)
-                    counts[i] += draws @ np.bincount(of, minlength=n_clusters)
+                items = group[cluster[group] >= 0]
+                if len(items):
+                    of_item = cluster[items]
+                    parts = [np.bincount(of_item, column, n_clusters) for column in values[items].T]
+                    sums[i] += draws @ np.stack(parts, axis=1)
+                    counts[i] += draws @ np.bincount(of_item, minlength=n_clusters)
         for group, total, n in zip(groups, sums, counts, strict=True):
-            found = ratio(total, n[:, None])
+            replicates = ratio(total, n[:, None])
             if self.n_clusters(group) < fewest:
-                found[:] = np.nan
-            yield values[group].mean(0), found
+                replicates[:] = np.nan
+            yield values[group].mean(0), replicates
 
     def p_values(self, values: Floats, groups: Sequence[Ints]) -> Floats:
         """Two-sided p-values of the means of each group against 0. Shape (groups, k).
@@ -106,20 +106,20 @@ class Strata:
                 for group in groups
             ]
         )
-        drawn = (self._resampled(flat, member, again) for again in range(MOST))
+        shifts_and_errors = (self._resampled(flat, member, number) for number in range(MOST))
         blocks = (
-            (np.vstack([(means.reshape(-1, 1) + moved), np.zeros(RESAMPLES)]), errors)
-            for moved, errors in drawn
+            (np.vstack([(means.reshape(-1, 1) + shift), np.zeros(RESAMPLES)]), errors)
+            for shift, errors in shifts_and_errors
         )
         (tested,) = np.nonzero(differ.ravel())
-        found = np.full(means.size, np.nan)
+        p_values = np.full(means.size, np.nan)
         if len(tested):
             pairs = [(int(cell), means.size) for cell in tested]
-            found[tested] = max_t(np.append(means.ravel(), 0.0), blocks, pairs)
-        return found.reshape(means.shape)
+            p_values[tested] = max_t(np.append(means.ravel(), 0.0), blocks, pairs)
+        return p_values.reshape(means.shape)
 
     def _resampled(
-        self, influence: Floats, member: Floats, again: int
+        self, influence: Floats, member: Floats, block_number: int
     ) -> tuple[Floats, ErrorSpread]:
         """Shifts of means in a block of resamples, and their standard errors.
 
@@ -127,32 +127,32 @@ class Strata:
             influence: influence of each item on each mean. Shape (items, groups · k).
             member: weight of each item in each group; weights add up to 1. Shape (items, groups).
         """
-        moved, squares = np.zeros((2, RESAMPLES, influence.shape[1]))
-        own, size = np.zeros(influence.shape[1]), np.zeros((RESAMPLES, member.shape[1]))
-        for number, n, draws in self._strata(again):
-            here = number >= 0
-            each = _summed(number[here], influence[here])
-            size += draws @ _summed(number[here], member[here])
-            total = draws @ each
-            moved += total
+        shift, squares = np.zeros((2, RESAMPLES, influence.shape[1]))
+        sample_squares, size = np.zeros(influence.shape[1]), np.zeros((RESAMPLES, member.shape[1]))
+        for cluster, n, draws in self._strata(block_number):
+            inside = cluster >= 0
+            sums = _summed(cluster[inside], influence[inside])
+            size += draws @ _summed(cluster[inside], member[inside])
+            total = draws @ sums
+            shift += total
             if n > 1:
-                squares += (draws @ each**2 - total**2 / n).clip(0) * n / (n - 1)
-                own += ((each**2).sum(0) - each.sum(0) ** 2 / n).clip(0) * n / (n - 1)
-        moved /= np.repeat(size, influence.shape[1] // member.shape[1], axis=1)
-        return moved.T, ErrorSpread(np.sqrt(own), np.sqrt(squares).T)
+                squares += (draws @ sums**2 - total**2 / n).clip(0) * n / (n - 1)
+                sample_squares += ((sums**2).sum(0) - sums.sum(0) ** 2 / n).clip(0) * n / (n - 1)
+        shift /= np.repeat(size, influence.shape[1] // member.shape[1], axis=1)
+        return shift.T, ErrorSpread(np.sqrt(sample_squares), np.sqrt(squares).T)
 
-    def _strata(self, again: int = 0) -> Iterator[tuple[Ints, int, Floats]]:
+    def _strata(self, block_number: int = 0) -> Iterator[tuple[Ints, int, Floats]]:
         """Yield each stratum: cluster of each item (-1 if outside), number of clusters, draws."""
         for stratum in np.unique(self.stratum).tolist():  # a part of the items may lack some
-            own = self.stratum == stratum
-            distinct, place = np.unique(self.cluster[own], return_inverse=True)
-            number = np.full(len(own), -1)
-            number[own] = place
-            draws = block(len(distinct), seed=stratum + again * _STRATA)
-            yield number, len(distinct), draws.astype(np.float64)
+            inside = self.stratum == stratum
+            distinct, cluster_index = np.unique(self.cluster[inside], return_inverse=True)
+            cluster = np.full(len(inside), -1)
+            cluster[inside] = cluster_index
+            draws = block(len(distinct), seed=stratum + block_number * _STRATA)
+            yield cluster, len(distinct), draws.astype(np.float64)
 
 
 def _summed(cluster: Ints, values: Floats) -> Floats:
     """The sums of the rows of each cluster. Shape (clusters, k)."""
-    _, place = np.unique(cluster, return_inverse=True)
-    return np.stack([np.bincount(place, column) for column in values.T], axis=1)
+    _, cluster_index = np.unique(cluster, return_inverse=True)
+    return np.stack([np.bincount(cluster_index, column) for column in values.T], axis=1)

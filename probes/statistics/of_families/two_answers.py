@@ -32,11 +32,11 @@ def fitted_threshold(log_odds: Floats, positive: NDArray[np.bool_]) -> float:
         positive: True for examples of the first class; both classes occur. Shape (n,).
     """
     values = np.unique(log_odds)
-    tried = np.concatenate([[0.0], (values[1:] + values[:-1]) / 2])
-    above = (log_odds > tried[:, None])[:, positive].mean(1)
-    below = (log_odds < tried[:, None])[:, ~positive].mean(1)
-    unlike = np.abs(above - below)
-    best = tried[unlike == unlike.min()]
+    thresholds = np.concatenate([[0.0], (values[1:] + values[:-1]) / 2])
+    positive_recall = (log_odds > thresholds[:, None])[:, positive].mean(1)
+    negative_recall = (log_odds < thresholds[:, None])[:, ~positive].mean(1)
+    gap = np.abs(positive_recall - negative_recall)
+    best = thresholds[gap == gap.min()]
     return float(best[np.abs(best).argmin()])
 
 
@@ -70,14 +70,14 @@ class TwoAnswers:
         )
 
     def estimate(self, name: str) -> tuple[float, Floats]:
-        """A number of `found`, and its 95 % interval (2,); NaN with too few clusters."""
-        value = float(found(self.sums.sum(0))[name])
+        """A number of `agreement_rates`, and its 95 % interval (2,); NaN with too few clusters."""
+        value = float(agreement_rates(self.sums.sum(0))[name])
         if len(np.unique(self.cluster)) < FEWEST:
             return value, np.full(2, np.nan)
-        return value, interval(found(resample(self.n_clusters) @ self.sums)[name])
+        return value, interval(agreement_rates(resample(self.n_clusters) @ self.sums)[name])
 
 
-def found(sums: Floats) -> Mapping[str, Floats]:
+def agreement_rates(sums: Floats) -> Mapping[str, Floats]:
     """Numbers computed from sums (…, 8), by name; each (…).
 
     `one` and `other` are balanced accuracies. `kappa` is the error consistency of Geirhos et al.
@@ -102,27 +102,27 @@ def found(sums: Floats) -> Mapping[str, Floats]:
     }
 
 
-def p_values_of_answers(each: Sequence[TwoAnswers]) -> list[float | None]:
+def p_values_of_answers(comparisons: Sequence[TwoAnswers]) -> list[float | None]:
     """Two-sided p-values of `one` minus `other`, corrected for testing all; see `max_t`.
 
     None where the two differ in fewer than `FEWEST` clusters.
 
     Args:
-        each: comparisons with the same examples and the same `other`.
+        comparisons: all with the same examples and the same `other`.
     """
     tested = [
-        place
-        for place, answers in enumerate(each)
+        i
+        for i, answers in enumerate(comparisons)
         if (answers.sums[:, [0, 4]] != answers.sums[:, [1, 5]]).any(1).sum() >= FEWEST
     ]
-    p: list[float | None] = [None] * len(each)
+    p_values: list[float | None] = [None] * len(comparisons)
     if tested:
-        own = [each[place].sums[:, [0, 3, 4, 7]] for place in tested]
-        cells = [sparse_matrix(x) for x in (*own, each[0].sums[:, [1, 3, 5, 7]])]
+        sums_of_one = [comparisons[i].sums[:, [0, 3, 4, 7]] for i in tested]
+        cells = [sparse_matrix(x) for x in (*sums_of_one, comparisons[0].sums[:, [1, 3, 5, 7]])]
         metric = metric_over_draws(metrics.get("accuracy"), 2)
         scores = np.array([metric.value(x.sum(0)) for x in cells])
-        both = Replicates(scores, metric, cells, range(len(cells)), "")
-        pairs = [(place, len(tested)) for place in range(len(tested))]
-        for place, found_p in zip(tested, p_values_of([both], pairs), strict=True):
-            p[place] = None if np.isnan(found_p) else found_p
-    return p
+        replicates = Replicates(scores, metric, cells, range(len(cells)), "")
+        pairs = [(i, len(tested)) for i in range(len(tested))]
+        for i, p_value in zip(tested, p_values_of([replicates], pairs), strict=True):
+            p_values[i] = None if np.isnan(p_value) else p_value
+    return p_values

@@ -40,7 +40,7 @@ def test_a_folder_is_written_that_has_the_records_and_no_labels(results, tmp_pat
             result.key,
             result.provenance,
         )
-        assert there.found("training_variance") == result.found("training_variance")
+        assert there.evidence_rows("training_variance") == result.evidence_rows("training_variance")
     (tmp_path / "again").mkdir()  # an empty folder will do
     assert main(["export", str(results), str(tmp_path / "again"), "--sums"]) == 0
     assert files(tmp_path / "again") == theirs

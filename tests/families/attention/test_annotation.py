@@ -6,7 +6,7 @@ import pytest
 
 from probes.data.find import find_corpus
 from probes.data.sentence import ROOT, Sentence
-from probes.families.attention.annotation import annotation_of, best_offset, frequent
+from probes.families.attention.annotation import annotation_of, best_offset, frequent_relations
 from probes.families.attention.heads import classes
 
 
@@ -91,7 +91,7 @@ def test_relations_that_are_rare_or_unknown_in_train_are_counted():
     dev = repeated(det=20, obj=19, amod=50, case=25, mark=20)
     test = repeated(det=20, obj=40, amod=19, nsubj=30, case=21, mark=22)
     train = repeated(det=1, obj=40, amod=40, nsubj=40, case=40)
-    scored, rare = frequent({"train": train, "dev": dev, "test": test})
+    scored, rare = frequent_relations({"train": train, "dev": dev, "test": test})
     assert scored == ["all", "all but punct", "case", "det"]
     assert list(rare.items()) == [("obj", 40), ("nsubj", 30), ("mark", 22), ("amod", 19)]
 

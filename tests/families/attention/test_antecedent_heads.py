@@ -51,7 +51,7 @@ def anaphors(*sentences):
     for window, questions in anaphor_questions(corpus(*sentences))["test"]:
         for question in questions:
             ((place, _), _), *_ = question.links
-            right, rules = question.known[: len(question.links)], question.known[-3:]
+            right, rules = question.fixed_scores[: len(question.links)], question.fixed_scores[-3:]
             candidates = [
                 window.words[to].upper() if is_right else window.words[to].lower()
                 for (_, (to, _)), is_right in zip(question.links, right, strict=True)
@@ -188,7 +188,7 @@ def test_a_planted_head_is_found():
         for question in questions if window.id != "test0-2" else ():
             ((place, _), _), *_ = question.links
             weights = [at_random(window, 2)[place, to] for _, (to, _) in question.links]
-            hits.append(question.known[int(np.argmax(weights))])
+            hits.append(question.fixed_scores[int(np.argmax(weights))])
     (row,) = (
         x for x in found.rows
         if (x.layer, x.axes.get("head"), x.split, x.axes.get("feature")) == (1, 2, "test", "all anaphors")

@@ -18,9 +18,9 @@ from probes.cli.main import main
 from probes.data.conllu_files import read_conllu
 from probes.data.sentence import ROOT
 from probes.examples.examples import NotServedError
-from probes.extraction.reading.shards import whole
+from probes.extraction.reading.shards import single_shard
 from probes.families.attention.head_maps import sample
-from probes.families.attention.head_mix import STRENGTHS, fitted, head_mix
+from probes.families.attention.head_mix import STRENGTHS, fitted_weights, head_mix
 from probes.frames.frame import load
 from probes.records.parameters import read_parameters
 from probes.records.row import Rows
@@ -50,7 +50,7 @@ def test_weights_are_those_of_scipy_at_convergence():
         heads[0, :2] = ROOT  # not counted, as punctuation
         groups.append((maps, heads))
     strengths = (10.0, 0.5)
-    found = fitted(groups, strengths)
+    found = fitted_weights(groups, strengths)
     for weights, strength in zip(found, strengths, strict=True):
         exact = minimize(objective, np.zeros(6), (groups, strength), "BFGS", tol=1e-8)
         assert np.abs(exact.x).max() > 0.1
@@ -67,7 +67,7 @@ def planted(of, maps, **more):
             if (sentence := sentences[text.words]).id not in more.get("long", ()):
                 parts[f"maps {place}"] = torch.from_numpy(maps(sentence)).half()
                 parts[f"ids {place}"] = torch.arange(len(sentence))
-        yield whole(view), parts
+        yield single_shard(view), parts
 
     return replace(context(of, maps, **more), read=read, title="planted")
 

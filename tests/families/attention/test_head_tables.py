@@ -107,7 +107,7 @@ def test_choices_beside_the_offset_and_chance():
 
 
 def test_rare_choices_are_listed_on_demand():
-    table = relations(every=True)
+    table = relations(with_rare=True)
     assert [row[0] for row in table.texts] == ["det", "obj", "list"]
     assert table.texts[-1][4:] == ("20.0 ± 1.0", "30.0 (−2)", "10.0", "−10.0", "–")
     assert len(table.notes) == 3

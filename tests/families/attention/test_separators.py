@@ -14,8 +14,8 @@ from probes.data.sentence import Corpus
 from probes.examples.examples import NotServedError
 from probes.extraction.reading.encoder import Encoder
 from probes.extraction.reading.views import Text
-from probes.families.attention.head_maps import AttentionGradients, by_kind
-from probes.families.attention.separators import _gradients
+from probes.families.attention.head_maps import AttentionGradients, gradients_by_kind
+from probes.families.attention.separators import _gradient_collector
 from probes.frames.frame import load
 
 TEXTS = [
@@ -118,7 +118,7 @@ def test_numbers_by_kind_by_hand():
     visible = torch.tensor([[[True, False, False], [True, True, False], [True, True, False]]])
     real = torch.tensor([[True, True, False]])
     kinds = torch.tensor([[[1.0, 0, 0], [0, 0, 0], [0, 1, 0]]])
-    found = by_kind(maps, visible, gradients, real, kinds)[0].numpy()
+    found = gradients_by_kind(maps, visible, gradients, real, kinds)[0].numpy()
     expected = [[3, 0.625, 0.75], [np.nan, 0, 0], [1, 0.375, 0.25]]
     np.testing.assert_allclose(found, expected)
 
@@ -156,7 +156,7 @@ def test_a_run_on_a_masked_model(folder):
     assert run(folder, "bert") == 0
     (record,) = load(folder / "results").records().values()
     test = tuple(read_conllu(folder / "small" / "test.conllu", "en"))
-    words = _gradients(Corpus("c", "", "", {"test": test}), (), None)._words
+    words = _gradient_collector(Corpus("c", "", "", {"test": test}), (), None)._words
     model = AutoModelForMaskedLM.from_pretrained(folder / "bert").eval()
     tokenizer = AutoTokenizer.from_pretrained(folder / "bert")
     found = []

@@ -47,7 +47,7 @@ from probes.extraction.reading.token_scores import TokenScores, joined_token_sco
 from probes.extraction.reading.views import Text, View, view_over
 from probes.families.behaviour import WordOptions
 from probes.families.behaviour.cloze import verb_answers
-from probes.families.behaviour.completion import completion_columns
+from probes.families.behaviour.completion import answer_columns
 from probes.families.behaviour.item_scores import text_in
 from probes.families.behaviour.lens_collector import LensAnswers
 from probes.families.behaviour.pairs import truth
@@ -456,7 +456,7 @@ def test_the_better_word_is_compared_with_each_rival_and_with_all(
     found = list(read(view, TokenScores(), encoder))
     parts = [{name: x.numpy() for name, x in arrays.items()} for _, arrays in found]
     its = joined_token_scores(view, [shard for shard, _ in found], parts)
-    columns = {scale.name: x for scale, x in completion_columns(items, its, False)}
+    columns = {scale.name: x for scale, x in answer_columns(items, its, False)}
 
     def p(item: Item, word: str) -> float:
         text = "".join(item.texts[word])
@@ -764,19 +764,19 @@ def test_the_lens_is_the_head_on_the_states_of_every_layer(kind: str, after: boo
     ]
     collector = LensAnswers((0, 1, 2), answers, after=after)
     ((shard, found),) = read(View("plain", tuple(texts)), collector, encoder)
-    assert collector.known == [True, True, False]
+    assert collector.has_token == [True, True, False]
     tokens = [spelt(encoder, word)[0] for word in candidates[:3]]
     checked = 0
     for text, start in zip(texts, shard.starts, strict=True):
         (pieces,) = encoder.split([text])
         ids = [*encoder.words.prefix, *pieces.ids.tolist(), *encoder.words.suffix]
         states = hidden(model, ids)
-        for word in range(*text.keep):
+        for word in range(*text.kept_span):
             first, end = (
                 len(encoder.words.prefix) + int(x) for x in pieces.bounds[word : word + 2]
             )
             place = end - 1 if after else first - (kind == "causal")
-            row = found["answers"][int(start) + word - text.keep[0]].numpy()
+            row = found["answers"][int(start) + word - text.kept_span[0]].numpy()
             if place < 0:
                 assert np.isnan(row).all()
                 continue

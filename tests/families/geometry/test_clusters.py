@@ -13,7 +13,7 @@ from probes.families.geometry import MOST_SEED, GeometryOptions
 from probes.families.geometry.labelled_words import LabelledGroup, LabelSet
 from probes.families.geometry.layer import (
     STARTS,
-    _over_documents,
+    _group_agreement,
     agreement_in_resamples,
     cluster_agreement,
     clustering,
@@ -100,7 +100,7 @@ def test_intervals_hold_what_samples_of_the_same_size_have_on_average():
         labels = rng.integers(8, size=120)
         clusters = np.where(rng.random(120) < 0.3, labels, rng.integers(8, size=120))
         group = LabelledGroup(np.arange(120)[:, None], labels, np.arange(120))
-        found.append(_over_documents(group, np.tile(clusters, (STARTS, 1)), partition, 0))
+        found.append(_group_agreement(group, np.tile(clusters, (STARTS, 1)), partition, 0))
     for each in zip(*found, strict=True):
         mean = np.mean([x.value for x in each])
         below = np.mean([x.interval[1] < mean for x in each])
@@ -113,10 +113,10 @@ def test_intervals_stay_within_what_agreement_can_be():
     labels = np.arange(120) % 4
     group = LabelledGroup(np.arange(120)[:, None], labels, np.arange(120))
     partition, unrelated = Partition("sentences", np.arange(120)), np.arange(120) // 4 % 3
-    nmi, ami = _over_documents(group, np.tile(unrelated, (STARTS, 1)), partition, 0)
+    nmi, ami = _group_agreement(group, np.tile(unrelated, (STARTS, 1)), partition, 0)
     assert nmi.interval[0] == 0
     assert ami.interval[0] < 0
-    nmi, _ = _over_documents(group, np.tile(labels, (STARTS, 1)), partition, 0)
+    nmi, _ = _group_agreement(group, np.tile(labels, (STARTS, 1)), partition, 0)
     assert nmi.interval == pytest.approx((1, 1))
 
 

@@ -20,7 +20,7 @@ from probes.families.geometry.parallel_sentences import (
     HitKey,
     language_share,
     layer_hits,
-    retrieved,
+    retrieval_hits,
 )
 from probes.statistics.bootstrap import resample
 
@@ -91,7 +91,7 @@ def test_the_share_between_languages_is_that_of_analysis_of_variance():
 
 def test_of_equally_near_sentences_each_counts_in_part():
     nearness = np.array([[1.0, 1.0, 0.0], [2.0, 1.0, 1.0], [0.0, 0.0, 0.0]])
-    (_, to), (_, back) = retrieved(nearness, HitKey("retrieval_accuracy", 0, "xx"))
+    (_, to), (_, back) = retrieval_hits(nearness, HitKey("retrieval_accuracy", 0, "xx"))
     assert to.tolist() == pytest.approx([1 / 2, 0, 1 / 3])
     assert back.tolist() == pytest.approx([0, 1 / 2, 0])
 

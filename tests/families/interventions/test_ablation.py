@@ -22,7 +22,7 @@ from probes.families.interventions.ablation import (
     HEAD,
     extreme_heads,
 )
-from probes.families.interventions.own_answers import CLOZE, LOG_ODDS, LOSS, SMALLEST, with_words
+from probes.families.interventions.own_answers import CLOZE, LOG_ODDS, LOSS, SMALLEST, loss_words
 from probes.families.interventions.probed_sample import sampled_sentences
 from probes.measurements.plugin_keys import is_current
 from probes.records.row import Row
@@ -161,7 +161,11 @@ def test_the_models_own_answers_are_those_of_plain_passes(found, tokenizer, mode
 
     def score(its, text):
         """Log-probability of the verb, and its number of tokens."""
-        own = [i for i, x in enumerate(words_of_tokens(tokenizer, text.words)) if x == text.keep[0]]
+        own = [
+            i
+            for i, x in enumerate(words_of_tokens(tokenizer, text.words))
+            if x == text.kept_span[0]
+        ]
         return sum(within_word_l2r(its, tokenizer, "".join(text.words))[i] for i in own), len(own)
 
     log_odds = []
@@ -194,7 +198,7 @@ def test_the_models_own_answers_are_those_of_plain_passes(found, tokenizer, mode
             logits = its(masked).logits[0, own].double()
         return torch.nn.functional.cross_entropy(logits, ids[0, own], reduction="none").tolist()
 
-    texts, words = with_words(corpus.splits["test"], causal=False)
+    texts, words = loss_words(corpus.splits["test"], causal=False)
     before, after = (
         np.concatenate([losses(its, text, words[text]) for text in texts])
         for its in (model, changed)
@@ -209,7 +213,7 @@ def test_words_without_letters_have_no_loss(tmp_path, tmp_path_factory):
     path = grammar_models(tmp_path_factory)["causal"]
     its, tokenizer = (x.from_pretrained(path) for x in (AutoModelForCausalLM, AutoTokenizer))
     corpus = attractors()
-    texts, words = with_words([replace(corpus.splits["test"][0], written=())], causal=True)
+    texts, words = loss_words([replace(corpus.splits["test"][0], written=())], causal=True)
     assert words[texts[0]].tolist() == list(range(len(texts[0].words) - 1))  # all but the dot
     settings = {"tasks": ("agreement",), "probes": "linear", "measurements": "ablation"}
     settings["options"] = {"ablation": {"sentences": 20}}
@@ -228,7 +232,7 @@ def test_words_without_letters_have_no_loss(tmp_path, tmp_path_factory):
     assert record.rows.at(CLOZE, 1, disabled=BLOCK).n > 100
     signs = replace(corpus.splits["test"][0], words=("__", "3", "\u00e4"), written=())
     for causal in (True, False):
-        texts, words = with_words([signs], causal)
+        texts, words = loss_words([signs], causal)
         assert words[texts[0]].tolist() == [2]
 
 

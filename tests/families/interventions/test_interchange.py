@@ -41,7 +41,7 @@ from probes.families.interventions.interchange import (
     _aligned,
     _contrasts_by_paradigm,
     _logit_columns,
-    _Measured,
+    _ParadigmScores,
     _resampling_units,
 )
 from probes.families.interventions.interchange_pairs import (
@@ -189,7 +189,7 @@ def measured_by_hand(n_words, per_word, rng, effect=1.0):
     values = effect + rng.standard_normal((2, 1, len(DIRECTIONS), n_words)).repeat(per_word, -1)
     words = [((f"{i}", f"{i}s"), "p") for i in range(n_words) for _ in range(per_word)]
     right = np.ones(len(words), dtype=bool)
-    return _Measured("p", [], [0], values, np.abs(values) / 2, values > 0, right, words)
+    return _ParadigmScores("p", [], [0], values, np.abs(values) / 2, values > 0, right, words)
 
 
 def test_resampling_is_by_exchanged_words():
@@ -348,7 +348,7 @@ def test_rows_are_those_of_plain_passes_with_hooks(random_model, corpus, tmp_pat
         assert (len(train), len(test)) == (10, 10)
         assert len({tuple(draw) for pair in arbitrary.tolist() for draw in pair}) > 100
         assert (arbitrary[..., 0] != arbitrary[..., 1]).all()
-        for layer, place in product((0, 2, 3), range(test[0].place, test[0].end)):
+        for layer, place in product((0, 2, 3), range(test[0].position, test[0].end)):
             at = 1 + place  # behind the start token
 
             def state(tokens, layer=layer, at=at):
@@ -485,7 +485,7 @@ def test_a_masked_model_answers_at_the_masked_place(tmp_path, corpus):
             with torch.no_grad():
                 logits = plain(input_ids=ids).logits
                 embedded = plain.bert.embeddings.word_embeddings(ids)
-                embedded[0, 1 + pair.place] = embedded[1, 1 + pair.place]
+                embedded[0, 1 + pair.position] = embedded[1, 1 + pair.position]
                 exchanged = plain(inputs_embeds=embedded).logits
             assert torch.allclose(exchanged[0], logits[1], atol=1e-4)
             before, after = logits[:, 1 + pair.end]

@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoTokenizer, BertForMaskedLM
 
 from probes.data.conllu_files import read_conllu
-from probes.families.interventions.own_answers import LOSS, with_words
+from probes.families.interventions.own_answers import LOSS, loss_words
 from probes.families.interventions.probed_sample import DROP, sampled_sentences
 from probes.families.interventions.pruning import CORRELATION, IMPORTANCE, N_RANDOM, RANDOM
 
@@ -72,7 +72,7 @@ def sentences(folder, split):
 
 def losses(model, tokenizer, sentences):
     """Losses of the pieces of some words of each sentence, which are masked together."""
-    texts, words = with_words(sentences, causal=False)
+    texts, words = loss_words(sentences, causal=False)
     for text in texts:
         if not len(words[text]):
             continue

@@ -254,10 +254,10 @@ def test_steps_and_starts():
     assert fitting.n_steps(1) == fitting.FEWEST_STEPS
     assert fitting.n_steps(10_000) == 10_000 * fitting.EPOCHS
     one, other = StructuralProbe("distance", 64), StructuralProbe("distance", 64, sample=1)
-    start = fitting.initial(one, 0, 300)
-    assert torch.equal(start, fitting.initial(one, 0, 300))
-    assert not torch.equal(start, fitting.initial(other, 0, 300))
-    assert not torch.equal(start, fitting.initial(one, 1, 300))
+    start = fitting.initial_rows(one, 0, 300)
+    assert torch.equal(start, fitting.initial_rows(one, 0, 300))
+    assert not torch.equal(start, fitting.initial_rows(other, 0, 300))
+    assert not torch.equal(start, fitting.initial_rows(one, 1, 300))
     # Rows are divided by √rank: ‖B(h − h′)‖² is 2 · .1 for standardised words.
     h = torch.randn(2, 500, 300, generator=torch.Generator().manual_seed(1))
     projected = (h[0] - h[1]) @ start.T / 8

@@ -98,7 +98,7 @@ def test_punctuation_its_edges_and_roots_that_are_punctuation():
     assert found.punctuation_roots == 1
     assert found.roots.tolist() == [1, 1, 0]
     assert found.edges.tolist() == [0, 4, 0]
-    assert found.kept(np.array([1])).tolist() == [[True] * 5 + [False]]
+    assert found.scored_words(np.array([1])).tolist() == [[True] * 5 + [False]]
 
 
 def test_control_trees_are_drawn_by_type():
