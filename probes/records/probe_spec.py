@@ -43,19 +43,7 @@ class ProbeSpec(Frozen):
 PROBES: dict[str, ProbeSpec] = {
     "linear": ProbeSpec(
         family="linear",
-        ridge_l2=(
-            3e-6,
-            1e-5,
-            3e-5,
-            1e-4,
-            3e-4,
-            1e-3,
-            3e-3,
-            1e-2,
-            3e-2,
-            1e-1,
-            3e-1,
-        ),
+        ridge_l2=(3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1),
         learning_rate=0.02,
         epochs=20,
     ),
