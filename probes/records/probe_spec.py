@@ -27,7 +27,7 @@ class ProbeSpec(Frozen):
     """Examples per step of Adam."""
     epochs: int
     """Passes over the training examples; twice as many in a convex fit of few examples, whose steps
-    read all of them (see `probes.training.fit.FEW`)."""
+    read all of them (see `probes.training.convex.FEW`)."""
     min_steps: int = 0
     """The least number of steps, however few `epochs` take."""
     checks: int = 1

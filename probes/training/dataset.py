@@ -111,9 +111,9 @@ class ProbingData:
         """Standardised features of some layers, by split; those of train in training order.
 
         Args:
-            room: bytes of the device's memory in which they may be held; 0 for none. On a CPU they
-                stay there for others who read them, as long as all have room together; a file is
-                gone when they are.
+            room: bytes of the device's memory for them; 0 for none. A CPU keeps them there for
+                later readers while all have room together. Without room it writes a scratch file,
+                which lives as long as they do.
         """
         if self.device.type != "cpu":
             by_split = self.standardisation(layers).features
