@@ -90,7 +90,7 @@ def layer_ranges(numbers: Iterable[int], all_layers: Sequence[int] | None = None
         else:
             runs.append([number])
     texts = [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs]
-    return f"layer{'s' * (len(numbers) > 1)} {', '.join(texts)}"
+    return f"{'layers' if len(numbers) > 1 else 'layer'} {', '.join(texts)}"
 
 
 def names_in(text: str) -> tuple[str, ...]:
@@ -98,32 +98,29 @@ def names_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
+_REASONS = {
+    "greater_than_equal": "give a number of at least {ge}",
+    "less_than_equal": "give a number of at most {le}",
+    "int_": "not a whole number",
+    "float_": "not a number",
+    "byte_size": "not a number of bytes, such as 2000000000 or 2GB",
+    "literal_error": "give {expected}",
+    "too_short": "give at least one",
+    "missing": "is missing",
+    "extra_forbidden": "there is no such field",
+    "value_error": "{error}",
+}
+"""Reasons in words, by the beginning of pydantic's types of errors."""
+
+
 def first_fault(error: ValidationError) -> tuple[str, object, str]:
     """The first invalid field, its value, and the reason."""
     fault = error.errors()[0]
-    kind, context = fault["type"], fault.get("ctx", {})
-    if kind == "greater_than_equal":
-        reason = f"give a number of at least {context['ge']}"
-    elif kind == "less_than_equal":
-        reason = f"give a number of at most {context['le']}"
-    elif kind.startswith("int_"):
-        reason = "not a whole number"
-    elif kind.startswith("float_"):
-        reason = "not a number"
-    elif kind.startswith("byte_size"):
-        reason = "not a number of bytes, such as 2000000000 or 2GB"
-    elif kind == "literal_error":
-        reason = f"give {context['expected'].replace(chr(39), '')}"
-    elif kind == "too_short":
-        reason = "give at least one"
-    elif kind == "missing":
-        reason = "is missing"
-    elif kind == "extra_forbidden":
-        reason = "there is no such field"
-    elif kind == "value_error":
-        reason = str(context["error"])
-    else:
-        reason = fault["msg"].lower()
+    context = {"expected": "", **fault.get("ctx", {})}
+    # Choices are written as on the command line, where they have no quotation marks.
+    context["expected"] = context["expected"].replace("'", "")
+    kind = next((kind for kind in _REASONS if fault["type"].startswith(kind)), None)
+    reason = _REASONS[kind].format(**context) if kind else fault["msg"].lower()
     return str(fault["loc"][0]) if fault["loc"] else "", fault["input"], reason.rstrip(".")
 
 

@@ -118,7 +118,7 @@ def published(path: Path) -> Iterator[Path]:
     Another process sees the old file, the new file, or none, but never half a file.
 
     Raises:
-        UserError: the disk is full or the folder cannot be written.
+        DiskError: the disk is full or the folder cannot be written.
     """
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -132,6 +132,7 @@ def published(path: Path) -> Iterator[Path]:
             yield temporary
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
+            # The file was made for its owner alone, but others may share the folder.
             os.umask(mask := os.umask(0))
             temporary.chmod(0o666 & ~mask)
             temporary.replace(path)

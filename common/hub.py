@@ -86,7 +86,7 @@ def snapshot(
             try:
                 commit, files = (revision, []) if local else _listing(name, kind, revision)
             except RevisionNotFoundError:
-                raise
+                raise  # the hub has answered, so the cache does not stand in for it
             except Exception as error:
                 with suppress(LocalEntryNotFoundError):
                     args["local_files_only"] = True
@@ -136,6 +136,7 @@ def _listing(name: str, kind: str, revision: str | None) -> tuple[str, list[str]
         if "TimeoutException" in _error_names(error):
             _silent_until = time.monotonic() + 60
         raise
+    # A proxy or a page for logins may answer instead of a hub.
     if not re.fullmatch("[0-9a-f]{40}", str(info.sha)):
         raise ValueError(f"the commit {info.sha!r:.60} is not 40 hexadecimal digits")
     return str(info.sha), [file.rfilename for file in info.siblings or ()]
@@ -143,7 +144,7 @@ def _listing(name: str, kind: str, revision: str | None) -> tuple[str, list[str]
 
 @contextmanager
 def _bounded_requests() -> Iterator[None]:
-    """Requests that do not wait for ever, without the library's messages and, if quiet, bars."""
+    """Bound the time of requests, and hide the library's messages and, if quiet, its bars."""
     utils: Any = import_module("huggingface_hub.utils")
 
     def bound(request: Any) -> None:
@@ -169,13 +170,14 @@ def _error_names(error: BaseException) -> set[str]:
     """Names of an error's classes, and a key of `_CAUSES` if its HTTP status says so."""
     code = getattr(getattr(error, "response", None), "status_code", 0)
     names = {**dict.fromkeys((401, 402, 403), "denied"), 407: "ProxyError", 501: "", 511: "login"}
-    status = names.get(code, "busy" * (code in (408, 429) or code >= 500))
+    status = names.get(code, "busy" if code in (408, 429) or code >= 500 else "")
     return {status, *(cls.__name__ for cls in type(error).__mro__)}
 
 
 def _cause(error: BaseException, kind: str, remedy: str = "") -> str:
-    """Why the hub gave nothing, and what to do."""
+    """Reason why the hub gave nothing, and what to do."""
     constants = library("constants")
+    # This error only adds that the cache has nothing either.
     while "LocalEntryNotFoundError" in _error_names(error) and error.__cause__:
         error = error.__cause__
     response = getattr(error, "response", None)

@@ -30,7 +30,7 @@ _run = 0
 """Number of the run; digests are kept for one run."""
 
 _STARTED = time.time()
-"""If the file of a module is newer, the loaded module may be an older version."""
+"""Time of this import. A module with a newer file may be loaded in an older version."""
 
 
 def begin_run() -> None:
@@ -58,7 +58,7 @@ class DefinedEntry:
 
     @classmethod
     def of_caller(cls, entry: object, on_removal: Callable[[], object]) -> DefinedEntry | None:
-        """Make an entry of the running module; None if the suite itself registers it."""
+        """Make an entry of the module that calls the suite; None if the suite is its own caller."""
         frame = sys._getframe(1)
         while (module := str(frame.f_globals.get("__name__"))).partition(".")[0] == "probes":
             assert frame.f_back is not None
@@ -75,10 +75,7 @@ class DefinedEntry:
         return str(self.file.relative_to(cwd) if self.file.is_relative_to(cwd) else self.file)
 
     def origin(self, name: str) -> Origin:
-        """Origin of the entry, computed once per run.
-
-        Args:
-            name: name of the entry in messages.
+        """Origin of the entry, computed once per run; messages call the entry `name`.
 
         Raises:
             UserError: something that the entry depends on has no digest.
@@ -102,10 +99,7 @@ def digest_of_object(entry: object, folder: Path) -> str:
 
     The pickler of `datasets.fingerprint.Hasher` writes functions and classes of a script or a
     notebook with their code and all globals in it. Functions and classes of modules are written by
-    name only, so the files of these modules are added.
-
-    Args:
-        folder: the folder to search first for modules.
+    name only, so the files of these modules are added. `folder` is searched first for modules.
     """
     from datasets.utils._dill import Pickler
 
@@ -159,27 +153,18 @@ _NOT_OWN += [
 
 
 def own_imports(file: Path, content: bytes) -> dict[str, Path]:
-    """The user's own modules that a file imports, directly or indirectly.
+    """Files of the user's own modules that `file` imports, directly or indirectly, by name.
 
     Import statements within functions count. Modules of the standard library, of installed packages
-    and of the suite do not.
-
-    Args:
-        file: the file; its folder is searched first for modules.
-        content: the content of the file.
-
-    Returns:
-        files by module name.
+    and of the suite do not. The folder of the file is searched first.
     """
     return own_modules(_imported(content, ""), file.parent)
 
 
 def own_modules(names: Iterable[str], folder: Path) -> dict[str, Path]:
-    """The user's own modules among `names`, and those that they import.
+    """Files of the user's own modules among any `names`, and of modules that they import.
 
-    Args:
-        names: names, of modules or of anything else.
-        folder: the folder to search first for modules.
+    `folder` is searched first.
     """
     files: dict[str, Path] = {}
     todo = [iter(names)]

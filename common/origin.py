@@ -86,6 +86,7 @@ def failing_line(error: BaseException, origin: Origin) -> str:
         for frame, line in walk_tb(error.__traceback__)
         if _is_in_origin(frame.f_code.co_filename, origin)
     ]
+    # A file with a syntax error does not run, so it has no frame.
     if isinstance(error, SyntaxError) and error.filename and _is_in_origin(error.filename, origin):
         locations.append((error.filename, error.lineno or 1))
     if not locations:
@@ -109,4 +110,4 @@ def described(error: BaseException) -> str:
     message = error.msg if isinstance(error, SyntaxError) else str(error)
     text = printable(" ".join(message.split()))
     name = type(error).__name__
-    return f"{name}: {text[:300]}{'…' * (len(text) > 300)}" if text else name
+    return f"{name}: {text[:300]}{'…' if len(text) > 300 else ''}" if text else name

@@ -101,12 +101,7 @@ class Registry(Generic[T]):
         return self._entries[name]
 
     def origin(self, name: str) -> Origin | None:
-        """The plug-in that registered `name`; None for the suite's entries and unknown names.
-
-        Raises:
-            UserError: a script or notebook defines it, and it depends on something without a
-                digest.
-        """
+        """The plug-in that registered `name`; None for the suite's entries and unknown names."""
         if defined := self._defined.get(name):
             return defined.origin(f"The {self.noun} {name!r}")
         return self._origins.get(name)

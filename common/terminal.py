@@ -135,7 +135,7 @@ class Progress:
             unit=unit,
             unit_scale=unit_scale,
             leave=False,
-            disable=True if self.quiet or self.forward else None,
+            disable=True if self.quiet or self.forward else None,  # None: without a terminal
             dynamic_ncols=True,
         ) as bar:
             self._bars.append(bar)
@@ -177,9 +177,6 @@ class Progress:
 
         The log begins with an event "start", which has `fields`, and ends with an event "end". The
         log of a killed run has no "end".
-
-        Raises:
-            UserError: the file cannot be written.
         """
         start = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
         path = folder / f"{start}-{os.getpid()}.jsonl"

@@ -35,7 +35,7 @@ def chat_as_text(name: str, messages: Any, tools: Any = None) -> str:
         fields = {key: fields[key] for key in keys if fields.get(key) is not None}
         if isinstance(parts := fields.get("content"), list):
             fields["content"] = [_text_part(part) for part in parts]
-        elif parts is None and further_keys(fields):
+        elif parts is None and further_keys(fields):  # it only calls tools
             parts = ""
         role = fields.get("role")
         if not isinstance(role, str) or not isinstance(parts, str | list) or not bare(role):

@@ -84,6 +84,7 @@ def scheme_of(labels: Collection[str]) -> Scheme | None:
             continue
         tag_parts = [Scheme("", notation).parsed(tag) for tag in tags]
         letters = {letter for letter, _ in tag_parts}
+        # Several schemes may have all letters; the usual one is first.
         names = [name for name, allowed in _LETTERS.items() if letters <= set(allowed)]
         if names and _is_evident(Scheme(names[0], notation), tag_parts, "O" in labels):
             return Scheme(names[0], notation)

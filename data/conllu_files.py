@@ -38,7 +38,10 @@ Comments = dict[str, str | None]
 """Values of a sentence's comments, by key."""
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
-_COLUMNS, _CONLL_2003 = 10, range(2, 6)
+_COLUMNS = 10
+_CONLL_2003 = range(2, 6)
+"""Numbers of columns that suggest a file as in CoNLL-2003."""
+
 _NO_FEATURES = FrozenDict()
 
 
@@ -204,6 +207,7 @@ def _written_forms(tokens: list[conllu.Token]) -> tuple[str, ...]:
         elif number[1] == "-":
             range_start, _, range_end = number
             parts = [str(x["form"]) for x in tokens if x["id"] in range(range_start, range_end + 1)]
+            # As in French *du*, whose words *de* and *le* are not written.
             if "".join(parts) != form:
                 parts = [form, *[""] * (len(parts) - 1)]
             forms += [space + parts[0], *parts[1:]]
@@ -277,7 +281,7 @@ def _word_range(word_range: str, word: int, n_words: int) -> Span:
 _BRACKET = re.compile(r"\((?P<opened>[^()]+)(?P<single>\))?|(?P<closed>[^()]+)\)")
 _PART = re.compile(r"(.+)\[(\d+/\d+)\]")
 _ENTITY, _TYPE = ("eid", "GRP"), ("etype", "entity")
-"""What these parts of a bracket are called, today and in older files."""
+"""Names of the parts that hold an entity and its type: today's, and those of older files."""
 
 
 def part_names(comment: str) -> tuple[str, ...]:

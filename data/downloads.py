@@ -39,7 +39,7 @@ PAUSE = 1.0
 _INCOMING = ".incoming"
 
 _MOST_BYTES = 1 << 28
-"""A larger archive cannot be a registered one, however its host packs it."""
+"""Largest size of an archive; no registered one is larger, however its host packs it."""
 
 DATA_FOLDER = Path(__file__).parent
 
@@ -159,11 +159,7 @@ def read_card(name: str) -> dict[str, Any]:
 
 
 def read_members(name: str, path: Path) -> dict[str, bytes]:
-    """The members of the archive of a corpus of the suite, by path.
-
-    Raises:
-        UserError: the archive cannot be read, or its members have other content.
-    """
+    """The members of the archive of a corpus of the suite, by path."""
     archive: Archive
     (archive,) = (file.archive for file in read_card(name)["files"].values() if file.archive)
     return archive.read(path)
@@ -293,6 +289,7 @@ def _checked_download(remote: Remote, url: str, incoming: Path, last: bool) -> P
     import requests
 
     download, extracted = incoming / "download", incoming / "extracted"
+    # Hosts repack archives, so `extract` checks their members instead.
     digest = None if remote.archive else remote.sha256
 
     def load(url: str, path: str, _: object) -> None:
@@ -311,6 +308,7 @@ def _checked_download(remote: Remote, url: str, incoming: Path, last: bool) -> P
             return extracted
         except requests.RequestException as error:
             response = error.response
+            # A mirror may have the file under the next of several names.
             if not last and response is not None and response.status_code == 404:
                 return None
             if attempt == RETRIES:
@@ -336,6 +334,7 @@ def _fault_of_file(path: Path, remote: Remote) -> str:
     digest = sha256(path)
     if digest == remote.sha256:
         return ""
+    # Under another name it is a copy as its host packs it, with the bytes of any packing.
     if remote.archive is None or path.name == remote.name:
         return f"its SHA-256 is {digest}, not {remote.sha256}"
     try:

@@ -65,14 +65,10 @@ Skeletons = Mapping[str, Sequence[Skeleton]]
 def read_skeletons(
     members: Mapping[str, bytes], documents: Collection[str] | None = None
 ) -> Skeletons:
-    """Parse the skeletons of PropBank's release.
+    """Parse the skeletons of PropBank's release, whose files `members` has by path.
 
     Args:
-        members: content of the files of the release, by path.
         documents: names of the documents to read; None for all.
-
-    Raises:
-        UserError: a line is invalid.
     """
     skeletons = {}
     for path, content in members.items():
@@ -177,11 +173,7 @@ NOT_JOINED = (NO_DOCUMENT, NO_SENTENCE, OTHER_LENGTH, OTHER_TAGS)
 def join_propbank(
     sentences: Iterable[Sentence], skeletons: Skeletons
 ) -> tuple[list[Sentence], JoinCounts]:
-    """Add the constituents, base chunks and frames of its skeleton to each sentence.
-
-    Args:
-        sentences: of UD English-EWT, with `xpos`.
-        skeletons: see `read_skeletons`.
+    """Add the constituents, base chunks and frames of its skeleton to each sentence of EWT.
 
     Returns:
         all sentences, in order, and their number by outcome. A sentence that does not join keeps
@@ -215,6 +207,7 @@ def skeleton_of(sentence: Sentence, skeletons: Skeletons) -> Skeleton | str:
     skeleton = skeletons[document][int(number) - 1]
     if len(skeleton) != len(sentence):
         return OTHER_LENGTH
+    # Short sentences may be equally long by chance, but another sentence has other tags.
     agreeing = sum(map(str.__eq__, skeleton.tags, sentence.xpos))
     return skeleton if 2 * agreeing >= len(sentence) else OTHER_TAGS
 

@@ -69,9 +69,6 @@ def find_corpus(*names: str, **fields: Any) -> Source:
     Args:
         *names: a registered name; a folder, files or a pattern; or a dataset on the hub.
         **fields: the other fields of `CorpusRequest`.
-
-    Raises:
-        UserError: the corpus does not exist or cannot be obtained.
     """
     request = CorpusRequest(names, **fields)
     if len(names) == 1 and names[0] in corpora:
@@ -85,10 +82,7 @@ def find_corpus(*names: str, **fields: Any) -> Source:
 
 
 def require_known(names: Sequence[str], labelled: Sequence[str]) -> None:
-    """Check that names are a registered corpus, existing files, or possibly a hub dataset.
-
-    Args:
-        labelled: the label columns that are asked for.
+    """Check that names are a registered corpus, existing files, or, with labels, a hub dataset.
 
     Raises:
         UserError: they are none of these; the message suggests the closest registered name.

@@ -96,7 +96,8 @@ def _list_sentence(name: str, genre: str, template: str, numbers: list[int]) -> 
     tokens: list[tuple[str, int | None]] = [(word, None) for word in words_before]
     for number, link in zip(numbers, [*[","] * (LISTED - 2), "and", ""], strict=True):
         tokens.append((NOTATIONS[genre](number), number))
-        tokens += [(link, None)] * bool(link)
+        if link:
+            tokens.append((link, None))
     tokens += [(word, None) for word in words_after]
 
     def column(label: Callable[[int], Label]) -> tuple[Label, ...]:
@@ -196,9 +197,8 @@ def generalisation() -> dict[str, tuple[Sentence, ...]]:
             part = ("auxiliary", "noun")[len(sentences) % 2]
             kind = "differ" if split == "test" else "agree"
             template = draw.choice(TEMPLATES[part, kind])
-            sentence = _template_sentence(
-                f"{split}-{len(sentences) + 1}-{part}", part, template, draw
-            )
+            name = f"{split}-{len(sentences) + 1}-{part}"
+            sentence = _template_sentence(name, part, template, draw)
             if sentence.words not in made_texts:
                 made_texts.add(sentence.words)
                 sentences.append(sentence)

@@ -299,7 +299,8 @@ def _fact(name: str, row: Row, _: str) -> Item:
             raise ValueError(f"the template {template!r} must have exactly one {mark}")
     # The subject may contain the mark of the object.
     before, after = (part.replace("[X]", subject) for part in template.split("[Y]"))
-    texts = {"object": (before.rstrip(" "), " " * before.endswith(" ") + answer, after)}
+    space = " " if before.endswith(" ") else ""
+    texts = {"object": (before.rstrip(" "), space + answer, after)}
     relation = _text_in_column(row, "relation", template)
     return _context(name, relation, texts, answers=("object",), cluster=subject)
 

@@ -40,6 +40,7 @@ class Item:
         cluster: items with the same cluster are resampled together; the item itself if empty.
     """
 
+    # Fields keep their names and order: the `repr` is part of `Corpus.fingerprint`.
     id: str
     kind: Kind
     paradigm: str

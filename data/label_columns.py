@@ -24,7 +24,7 @@ UNEVEN = 1.5
 """Classes are uneven if the largest has more than so many times its even share."""
 
 _MOST_CLASSES = 20
-"""Whole floats of more values are taken as amounts."""
+"""Largest number of classes that whole floats may stand for; with more they are amounts."""
 
 _DECIMAL = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][-+]?\d+)?")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
@@ -40,7 +40,7 @@ _LIST_AS_TEXT = re.compile(
 STRIPPED = "labels with spaces at their edges, which were removed"
 
 _NO_DOCUMENT = frozenset(("nan", "nat", "none", "null", "<na>"))
-"""How nothing is written, in lower case."""
+"""Cells that name no document, in lower case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +84,7 @@ class LabelledRows:
     special: bool = False
 
     def labels(self, row: LabelledRow, name: str, per_word: bool) -> list[Any]:
-        """The labels of a row without spaces at their edges; None for a missing label.
-
-        Raises:
-            UserError: see `values`.
-        """
+        """The labels of a row without spaces at their edges; None for a missing label."""
         values = (bare(x) if isinstance(x, str) else x for x in self.values(row, name, per_word))
         as_text, nan = self.space_separated, "nan" if self.text else None
         return [None if _is_missing(x, as_text) or f"{x}".lower() == nan else x for x in values]
@@ -205,7 +201,7 @@ def infer_column(table: LabelledRows, name: str) -> LabelColumn:
     if table.space_separated and not texts:
         table.require_no_list_as_text("tokens", (" ".join(row.words) for row in rows))
     table.require_no_list_as_text(name, (row.labels[name] for row in rows))
-    words = not texts and _per_word(table, name)
+    words = not texts and _is_per_word(table, name)
     shape: Literal["word", "sentence", "text"]
     shape = "text" if texts else "word" if words else "sentence"
     row_labels = [(row, table.labels(row, name, words)) for row in rows]
@@ -214,6 +210,7 @@ def infer_column(table: LabelledRows, name: str) -> LabelColumn:
         flag = "--label" if texts else "--task-from"
         raise UserError(f"{flag} {name}: {rows[0].table} has no label.")
     commas = [(row, x) for row, x in labels if isinstance(x, str) and _COMMA.fullmatch(x)]
+    # Some classes may have commas; where most labels have one, they are numbers.
     n_other = sum(not _is_number(x) for _, x in labels) - len(commas)
     if commas and (not n_other or 2 * len(commas) > len(labels)):
         row, label = commas[0]
@@ -230,12 +227,13 @@ def infer_column(table: LabelledRows, name: str) -> LabelColumn:
                 raise row.error(f"{name} is {_short(label)}, which is {limit}")
         return LabelColumn(name, shape, "regression")
     counts = Counter(str(label) for _, label in labels)
-    if (n := counts["NA"]) and not words:
+    if (n := counts["NA"]) and not words:  # R writes NA for a missing value
         progress.warn(
             f"{name}: {counted(n, 'label')} NA, read as a class; write missing labels as empty "
             "cells"
         )
     scheme = scheme_of(counts) if words else None
+    # BIO and IOB1 have the same tags, but in IOB1 a chunk may begin with I.
     if scheme and scheme.is_bio and any(scheme.as_bio(cell)[1] for _, cell in row_labels):
         scheme = Scheme("IOB")
     uneven = texts and max(counts.values()) > UNEVEN * len(labels) / len(counts)
@@ -288,7 +286,7 @@ def _are_numbers(labels: Sequence[object]) -> bool:
     return decimal > 0 and (all_numbers or 2 * decimal > len(labels))
 
 
-def _per_word(table: LabelledRows, name: str) -> bool:
+def _is_per_word(table: LabelledRows, name: str) -> bool:
     """Whether the column has a label per word."""
     if not table.space_separated:
         return any(isinstance(row.labels[name], list) for row in table.rows)
@@ -318,15 +316,12 @@ def document_of(value: object) -> str:
 def read_rows(
     table: LabelledRows, columns: Mapping[str, LabelColumn]
 ) -> tuple[dict[str, list[Sentence]], dict[str, int]]:
-    """The sentences of every split, and counts of what was left out or changed.
-
-    Raises:
-        UserError: see `infer_column`.
-    """
+    """The sentences of every split, and counts of what was left out or changed."""
     parts: dict[str, list[Sentence]] = defaultdict(list)
     notes: Counter[str] = Counter()
     with_documents = {row.table for row in table.rows if row.document}
     for row in table.rows:
+        # A row without a document is odd only if other rows of its table name one.
         notes["rows that name no document"] += not row.document and row.table in with_documents
         if not row.words:
             notes["rows without tokens, left out"] += 1

@@ -58,19 +58,11 @@ Table = tuple[dict[str, list[Any]], list[int]]
 """Columns by name, and the line number of each row (empty if rows are not lines)."""
 
 _CSV_RULES = "2"
-"""To be raised when the same cells would be read differently."""
+"""Version of the reader of CSV; raise it if the same cells would be read differently."""
 
 
 def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
-    """The user's files; splits come from file names or from a column `split`.
-
-    Args:
-        name: name of the corpus in tables.
-        paths: files of one kind.
-
-    Raises:
-        UserError: a file is damaged, or a column or a split is missing.
-    """
+    """The user's files, all of one kind; splits come from file names or a column `split`."""
     files = files_by_split(name, paths)
     rows, identity = [], {}
     is_csv = paths[0].suffix.lower() == ".csv"
@@ -93,7 +85,6 @@ def find_columns(
     """Tables in memory.
 
     Args:
-        name: name of the corpus in tables.
         tables: columns by split; splits of a table under `UNNAMED` come from a column `split`.
 
     Raises:
@@ -122,12 +113,7 @@ def find_columns(
 
 
 def find_dataset(name: str, request: CorpusRequest) -> Source:
-    """A dataset on the hub, `name` or `name:configuration`; code in it is never run.
-
-    Raises:
-        UserError: it cannot be downloaded, has several configurations, lacks a column, or refers to
-            files outside itself.
-    """
+    """A dataset on the hub, `name` or `name:configuration`; code in it is never run."""
     repository, _, configuration = name.partition(":")
     folder, _ = snapshot(
         repository,
@@ -192,6 +178,7 @@ def _source(
     **fields: Any,
 ) -> Source:
     """The rows as a corpus; `fields` are further ones of `Source`."""
+    # Rare ways of reading are noted only where they occur, so that other digests stay.
     documents = {row.document for row in table.rows}
     # pandas writes 1.0 for the group 1 where groups of other rows of a file are missing.
     if floats := {x for x in documents if re.fullmatch(r"-?\d+\.0", x) and x[:-2] in documents}:
@@ -264,11 +251,7 @@ def _rows_of_splits(
     table_name: str,
     request: CorpusRequest,
 ) -> list[LabelledRow]:
-    """The rows of train, dev and test, or of all under `UNNAMED`; other splits are skipped.
-
-    Raises:
-        UserError: there are only other splits.
-    """
+    """The rows of train, dev and test, or of all under `UNNAMED`; other splits are skipped."""
     rows: list[LabelledRow] = []
     for split, table in tables.items():
         columns = table if isinstance(table, Mapping) else columns_of(table)
@@ -299,21 +282,14 @@ def _labelled_rows(
     flags |= {column: f"--label {column}" for column in request.label}
     if request.group:
         flags[request.group] = f"--group {request.group}"
-    for column, flag in flags.items():
-        if column not in table:
-            names = ", ".join(table)
-            if {"annotations", "data"} <= table.keys():
-                names += " (as Label Studio writes JSON; export JSON-MIN or CSV instead)"
-            elif column == "tokens" and "text" in table:
-                names += " (for labels of whole texts, give --text text --label COLUMN)"
-            elif len(next(iter(table.values()))) == 1 and not space_separated:
-                names += " (if the rows lie below one of these keys, give --field KEY)"
-            raise UserError(f"{table_name}: no column for {flag}; the columns are {names}.")
+    _require_columns(table, flags, table_name, space_separated)
     splits = [split] * len(table[words])
     if "split" in table and split == UNNAMED:
         splits = [canonical_split(str(s)) or str(s) for s in table["split"]]
     groups = table.get(request.group or "document", [None] * len(splits))
+    # Ids of texts are unique, unless they name the groups that rows share.
     ids = table.get("id", ()) if request.texts and request.group != "id" else ()
+    # A column `tools` that a flag names holds no descriptions of tools.
     tools = table.get("tools" if "tools" not in flags else "", [None] * len(splits))
     first_use: dict[str, str] = {}
     rows = []
@@ -341,19 +317,31 @@ def _labelled_rows(
     return rows
 
 
-def _table_of_json(path: Path, field: str = "") -> Table:
-    """Read one object per line, an array in a .json file, or the array that lies below a key.
+def _require_columns(
+    table: Mapping[str, list[Any]], flags: Mapping[str, str], table_name: str, is_csv: bool
+) -> None:
+    """Check that a table has the keys of `flags` as columns; messages name them by these flags."""
+    for column, flag in flags.items():
+        if column not in table:
+            names = ", ".join(table)
+            if {"annotations", "data"} <= table.keys():
+                names += " (as Label Studio writes JSON; export JSON-MIN or CSV instead)"
+            elif column == "tokens" and "text" in table:
+                names += " (for labels of whole texts, give --text text --label COLUMN)"
+            elif len(next(iter(table.values()))) == 1 and not is_csv:
+                names += " (if the rows lie below one of these keys, give --field KEY)"
+            raise UserError(f"{table_name}: no column for {flag}; the columns are {names}.")
 
-    Args:
-        field: the key, dotted where it is further below.
-    """
+
+def _table_of_json(path: Path, field: str = "") -> Table:
+    """Read one object per line, an array in a .json file, or the array below the key `field`."""
     text = read_text(path)
     lines: list[int] = []
     if field or (path.suffix.lower() == ".json" and text.lstrip().startswith("[")):
         rows = _array_below(path, field, _json_content(str(path), text))
     else:
-        lines = [n for n, line in enumerate(text.split("\n"), start=1) if line.strip()]
         all_lines = text.split("\n")
+        lines = [n for n, line in enumerate(all_lines, start=1) if line.strip()]
         rows = [_json_content(f"{path}, line {n}", all_lines[n - 1]) for n in lines]
     for i, row in enumerate(rows):
         if not isinstance(row, dict):
@@ -391,7 +379,7 @@ def _array_below(path: Path, field: str, content: Any) -> list[Any]:
 
 def _table_of_csv(path: Path) -> Table:
     """Read all cells as strings; the line number of a row is that of its last line."""
-    csv.field_size_limit(1 << 30)
+    csv.field_size_limit(1 << 30)  # the default is 128 KiB, less than a long text
     text = read_text(path)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows, numbers, last = [], [], 0
@@ -436,11 +424,7 @@ def _table_of_parquet(path: Path) -> Table:
 
 
 def read_table(path: Path, field: str = "") -> Table:
-    """Read a file; `field` is the key in JSON below which the rows lie.
-
-    Raises:
-        UserError: the file is damaged.
-    """
+    """Read a file; `field` is the key in JSON below which the rows lie."""
     if path.suffix.lower() in (".json", ".jsonl"):
         return _table_of_json(path, field)
     return _table_of_csv(path) if path.suffix.lower() == ".csv" else _table_of_parquet(path)

@@ -34,11 +34,7 @@ reparandum root vocative xcomp
 
 
 def find_text(name: str, paths: list[Path], request: CorpusRequest) -> Source:
-    """Text files and the pipeline that annotates them.
-
-    Raises:
-        UserError: the pipeline does not exist, or files name some splits but not all.
-    """
+    """Text files and the pipeline that annotates them."""
     folder = _pipeline_folder(request.annotate)
     other_trees = ", trees not UD" if _tree_scheme(folder) == "other" else ""
     pipeline = {
@@ -61,6 +57,7 @@ def find_text(name: str, paths: list[Path], request: CorpusRequest) -> Source:
 def _tree_scheme(folder: Path) -> Literal["none", "UD", "other"]:
     """Scheme of the relations that a pipeline's parser predicts."""
     try:
+        # Of all components, only a parser has a label ROOT.
         labels = json.loads(read_text(folder / "meta.json")).get("labels", {})
         trees = [set(map(str.lower, names)) for names in labels.values() if "ROOT" in names]
     except (ValueError, TypeError, AttributeError) as error:

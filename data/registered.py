@@ -61,13 +61,7 @@ class Registered:
 
     @classmethod
     def from_card(cls, name: str, read: Callable[[Source], Corpus], **fields: Any) -> Registered:
-        """The corpus of a data card.
-
-        Args:
-            name: name of the corpus and of its card.
-            read: reads the files into a corpus.
-            **fields: other fields of the class, which take precedence.
-        """
+        """The corpus of the data card `name`; `fields` take precedence over those of the card."""
         facts = read_card(name)
         further = {
             layer: cls.from_card(card, read) for layer, card in facts.get("further", {}).items()
@@ -103,6 +97,7 @@ class Registered:
                 identity[remote.archive.identity] = remote.archive.digest
         further = {}
         for layer, card in self.further.items():
+            # Runs do without these files; `python -m probes fetch` downloads them.
             paths = card._get(f"{self.name} {layer}", request, optional=not request.complete)
             files |= paths
             if paths:
@@ -112,6 +107,7 @@ class Registered:
             reader = partial(_with_genres, reader, self.genre)
         if origin := corpora.origin(self.name):
             identity["plug-in"] = origin.sha256
+            # Tests check the readers of the suite; one of a plug-in is checked whenever it reads.
             reader = partial(_checked_corpus, reader, origin)
         return Source(
             self.name,
@@ -144,7 +140,8 @@ class Registered:
             paths = {role: path for role, path in all_paths.items() if path is not None}
             return paths if len(paths) == len(all_paths) else {}
         terms = f"{name} {self.version}: {self.licence}."
-        terms += f" Please cite:\n{self.citation}" * bool(self.citation)
+        if self.citation:
+            terms += f" Please cite:\n{self.citation}"
         return request.finder.get(name.partition(" ")[0], self.remotes, terms)
 
 

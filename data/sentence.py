@@ -85,7 +85,7 @@ class Mention:
         """Reason why the span is not a whole mention; empty if it is."""
         if self.part:
             return "part of a discontinuous mention"
-        return "mention without words" * (self.span[0] == self.span[1])
+        return "mention without words" if self.span[0] == self.span[1] else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,7 @@ class Frame:
         arguments: (label, span) pairs, e.g. ``("ARG1", (0, 2))``, in order of start.
     """
 
+    # Fields keep their names and order: the `repr` is part of `Corpus.fingerprint`.
     roleset: str
     predicate: Span
     arguments: tuple[tuple[str, Span], ...]
@@ -169,6 +170,7 @@ class Sentence:
         constituents: constituents of the tree in order, each before its parts.
     """
 
+    # Fields keep their names and order: the `repr` is part of `Corpus.fingerprint`.
     id: str
     language: str
     words: tuple[str, ...]
@@ -296,7 +298,7 @@ def one_sentence(sentences: Sequence[Sentence]) -> Sentence:
     """
     last = sentences[-1]
     *starts, _ = accumulate(map(len, sentences), initial=0)
-    parts = [_moved(*pair) for pair in zip(sentences, starts, strict=True)]
+    parts = list(map(_moved, sentences, starts))
     layers: dict[str, Any] = {
         layer: tuple(entry for part in parts for entry in part.layer(layer))
         for layer in JOINED

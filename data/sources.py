@@ -28,7 +28,7 @@ from probes.data.splits import (
 )
 
 READERS_VERSION = 3
-"""To be raised whenever the same files would give other sentences."""
+"""Version of all readers; raise it whenever the same files would give other sentences."""
 
 OTHER_TREES = (
     "sentences whose trees are of the pipeline's own scheme, not UD's: depth, distance and "
@@ -175,6 +175,7 @@ class Source:
         """The digest for who reads `layers`: with the further files that hold any of these."""
         further = {layer: self.further[layer] for layer in layers if layer in self.further}
         limits = {"limit": self.limit, "drop_overlap": self.drop_overlap, "split_by": self.split_by}
+        # Earlier versions took the first items of each paradigm; their results are not reused.
         sampling = {"items": "drawn"} if self.items and self.limit is not None else {}
         return _digest_of_settings({**self._content, **limits, **further, **sampling})
 
@@ -186,7 +187,7 @@ class Source:
         return f"{folder_name(self.name)}-{_digest_of_settings(self._content)[:8]}"
 
     def why_missing(self, layers: Iterable[str]) -> str:
-        """Why it lacks `layers`, with a remedy if there is one."""
+        """Reason why it lacks `layers`, with a remedy if there is one."""
         reason = f"{self.name} has no {' or '.join(layers)}"
         if self.absent.issuperset(layers):
             reason += f" yet (`python -m probes fetch {self.name}` gets them)"
@@ -218,11 +219,7 @@ class Source:
         return Corpus(self.name, self.version, self.licence, splits, notes, items=tuple(items))
 
     def load(self) -> Corpus:
-        """Read the files, cut missing splits, apply `limit` and `drop_overlap`, and count oddities.
-
-        Raises:
-            UserError: a file is invalid.
-        """
+        """Read the files, cut missing splits, apply `limit` and `drop_overlap`, count oddities."""
         corpus = self.read(self)
         if corpus.items:
             return self._limited_items(corpus)
@@ -274,13 +271,9 @@ def source_of_files(
     """The user's own files of sentences, with their splits from their names.
 
     Args:
-        name: name of the corpus in tables.
         unsplit: unit that stays whole if no name contains a split; None if splits are required.
         identity: what else identifies the content.
         **fields: further fields of `Source`.
-
-    Raises:
-        UserError: files of several corpora, or a split is missing without `--split-by`.
     """
     files = files_by_split(name, paths)
     split_by = request.split_by or (unsplit if set(files) == {UNNAMED} else None)

@@ -189,10 +189,7 @@ DROPPED = "train sentences dropped, being in dev or test"
 
 
 def with_distinct_ids(parts: Mapping[str, Sequence[Sentence]]) -> dict[str, tuple[Sentence, ...]]:
-    """Put the file's name in front of ids, and of documents, that restart in every file.
-
-    Args:
-        parts: sentences by file name.
+    """Put file names, the keys of `parts`, before ids and documents that restart in every file.
 
     Raises:
         UserError: the same text has the same ids in two files, or files of the same name share ids.
@@ -204,6 +201,7 @@ def with_distinct_ids(parts: Mapping[str, Sequence[Sentence]]) -> dict[str, tupl
     groups = [group for group in places.values() if len(group) > 1]
     if not groups:
         return {name: tuple(sentences) for name, sentences in parts.items()}
+    # Ids restart if one stands for different texts; else files repeat the same sentences.
     restart = any(len({sentence.words for _, sentence in group}) > 1 for group in groups)
     if not restart or len({Path(name).stem for name in parts}) < len(parts):
         (other_name, _), (name, sentence), *_ = groups[0]

@@ -33,11 +33,7 @@ def find_treebank(name: str, paths: list[Path], request: CorpusRequest) -> Sourc
 
 
 def read_treebank(source: Source) -> Corpus:
-    """Read all files, in order of their names. A note counts the files of a split with several.
-
-    Raises:
-        UserError: a file is not valid CoNLL-U, or two sentences of a file share an id.
-    """
+    """Read all files, in order of their names. A note counts the files of a split with several."""
     files = [path for paths in source.files.values() for path in paths]
     by_file = with_distinct_ids(
         {str(path): tuple(read_conllu(path, language_of(path))) for path in files}
@@ -68,10 +64,7 @@ def read_english(
     """Read English sentences from the CoNLL-U files "train", "dev" and "test".
 
     With a limit, no more is read than that, and one more sentence of each split, which shows that
-    there are others.
-
-    Args:
-        keep: false for sentences to leave out.
+    there are others. Sentences for which `keep` is false are left out.
     """
     limit = None if source.limit is None else source.limit + 1
     sentences = {split: read_conllu(source.files[split][0], "en") for split in SPLITS}

@@ -80,8 +80,10 @@ def cues_of(one: Mention, other: Mention, window: Sentence) -> tuple[str, ...]:
     ]
     cues = [f"lengths {lengths}", f"forms {forms}"]
     cues += [f"{number}: {form}" for number, form in enumerate(forms)]
-    cues += ["share a word"] * bool({*words[0]} & {*words[1]})
-    cues += ["equally long"] * (len(words[0]) == len(words[1]))
+    if {*words[0]} & {*words[1]}:
+        cues.append("share a word")
+    if len(words[0]) == len(words[1]):
+        cues.append("equally long")
     return tuple(cues)
 
 

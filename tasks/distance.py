@@ -27,6 +27,7 @@ def distance(sentence: Sentence) -> Iterator[Example]:
 def word_pairs(words: Sequence[str]) -> list[tuple[int, int]]:
     """Draw one random partner for every word, seeded by the text: at most n pairs, not n²."""
     draw = random.Random(" ".join(words))
+    # From i on, numbers stand for the next word, so that no word is its own partner.
     partners = [(i, draw.randrange(len(words) - 1)) for i in range(len(words)) if len(words) > 1]
     return sorted({(min(i, j + (j >= i)), max(i, j + (j >= i))) for i, j in partners})
 

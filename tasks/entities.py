@@ -17,7 +17,7 @@ FORMS = {"PRON": "pronoun", "PROPN": "name"}
 def entities(sentence: Sentence) -> Iterator[Example | Excluded]:
     """The type of the entity that a given mention refers to."""
     for mention in sentence.mentions:
-        if reason := mention.unfit or "no type of entity" * (not mention.type):
+        if reason := mention.unfit or ("" if mention.type else "no type of entity"):
             yield Excluded(reason)
             continue
         head = head_of(mention.span, sentence.heads)

@@ -124,4 +124,4 @@ def edit_script(form: str, lemma: str) -> str:
 
 
 def _edit(n_removed: int, added: str) -> str:
-    return f"-{n_removed}" * bool(n_removed) + f"+{added}" * bool(added)
+    return (f"-{n_removed}" if n_removed else "") + (f"+{added}" if added else "")

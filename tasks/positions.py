@@ -18,7 +18,7 @@ REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where the vector of a text is read.
+    """Rule that picks the vector that stands for a text.
 
     Attributes:
         kind: "mean" and "max" are over all pieces of the text, special tokens left aside; "first"

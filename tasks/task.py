@@ -183,10 +183,7 @@ class Task:
         return replace(self, rule=partial(self.rule, train_result), from_train=None)
 
     def examples(self, sentence: Sentence) -> list[Example | Excluded]:
-        """Examples of `sentence`; none if it lacks an annotation layer that the task needs.
-
-        Args:
-            sentence: one of the task's `texts`.
+        """Examples of one of the task's `texts`; none if it lacks a layer that the task needs.
 
         Raises:
             TaskError: the rule failed or yielded something invalid.
@@ -214,7 +211,8 @@ class Task:
                 if not isinstance(output, (Example, Excluded)):
                     problem = f"{shortened(output)}, which is neither an Example nor Excluded"
                 elif isinstance(output, Excluded):
-                    problem = "a reason that is not a string" * (not isinstance(output.reason, str))
+                    sound = isinstance(output.reason, str)
+                    problem = "" if sound else "a reason that is not a string"
                 else:
                     problem = fault(output, self.kind)
                 if problem:
@@ -224,7 +222,7 @@ class Task:
                 examples.append(output)  # type: ignore[arg-type]
         except UserError:
             raise
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit) as error:  # a rule may call exit()
             raise self._failure(f"sentence {sentence.id!r}", error) from error
         return examples
 
@@ -300,6 +298,7 @@ def task(
     """
     if not re.fullmatch(r"\w[\w.-]{0,59}", name):
         raise UserError(f"Task {name!r}: a name may have up to 60 letters, digits, _, - and .")
+    # A string is an iterable of strings, so type checkers let it pass.
     if isinstance(needs, str):
         raise UserError(f"Task {name!r}: needs={needs!r} is one string; write [{needs!r}].")
     if isinstance(also, str):

@@ -57,7 +57,7 @@ class PlugIn(Frozen):
 
 
 class TaskRecord(Frozen):
-    """The task."""
+    """The task whose labels were probed."""
 
     name: Name
     version: int

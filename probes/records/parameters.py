@@ -71,10 +71,7 @@ def write_parameters(
     Layers that are stored already under the same key, by a run with another output, stay.
 
     Args:
-        classes: what the outputs of probes are of, in their order.
-
-    Raises:
-        UserError: the file cannot be written.
+        classes: classes in the order of the probes' outputs.
     """
     path = parameters_path(cache, record.key)
     with suppress(UserError):  # a damaged file is replaced
@@ -104,7 +101,7 @@ def read_parameters(
 
     Args:
         cache: the folder that `--cache-dir` names.
-        key: of the record.
+        key: the record's key.
 
     Raises:
         UserError: the file is damaged.
@@ -115,6 +112,7 @@ def read_parameters(
     about = read_about(path)
     with _opened(path) as file:
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    # Safetensors has no checksum, and the file's name only half of the key.
     if about["crc32"] != _checksum(arrays):
         raise _unreadable(path, "its content changed on disk")
     if about["key"] != key:
@@ -125,7 +123,7 @@ def read_parameters(
 
 
 def note_cache(folder: Path, cache: Path) -> None:
-    """Note beside records that the parameters behind them are in a cache of their own."""
+    """Name the cache beside the records, unless it is the one that every reader tries."""
     if cache != default_cache():
         with published(folder / CACHE) as temporary:
             temporary.write_text(str(cache.absolute()), encoding="utf-8")
@@ -157,9 +155,9 @@ def folded(parameters: Parameters, layer: int, kind: str = "") -> list[tuple[Flo
     regression's labels becomes part of the last.
 
     Args:
-        parameters: those behind a record of scores; of one of the `FOLDABLE` families.
-        kind: of the task; a "classification" into two classes gets one output, the logit of the
-            second class.
+        parameters: parameters behind a record of scores, of a `FOLDABLE` family.
+        kind: the task's kind; a "classification" into two classes gets one output, the logit of
+            the second class.
 
     Returns:
         weight (out, in) and bias (out,) of each layer of the probe, in float64: a linear probe

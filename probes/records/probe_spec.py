@@ -27,7 +27,7 @@ class ProbeSpec(Frozen):
     """Examples per step of Adam."""
     epochs: int
     """Passes over the training examples; twice as many in a convex fit of few examples, whose steps
-    read all of them (see `probes.training.fit.FEW`)."""
+    read all of them (see `probes.training.convex.FEW`)."""
     min_steps: int = 0
     """The least number of steps, however few `epochs` take."""
     checks: int = 1
@@ -43,19 +43,7 @@ class ProbeSpec(Frozen):
 PROBES: dict[str, ProbeSpec] = {
     "linear": ProbeSpec(
         family="linear",
-        ridge_l2=(
-            3e-6,
-            1e-5,
-            3e-5,
-            1e-4,
-            3e-4,
-            1e-3,
-            3e-3,
-            1e-2,
-            3e-2,
-            1e-1,
-            3e-1,
-        ),
+        ridge_l2=(3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1),
         learning_rate=0.02,
         epochs=20,
     ),

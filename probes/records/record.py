@@ -83,6 +83,7 @@ class Record(Frozen):
         bad_layers = [layer for layer in self.extent if not 0 <= layer <= self.model.n_layers]
         if bad_layers or min(self.extent.values()) < 1:
             raise ValueError(f"extent {self.extent} of a model of {self.model.n_layers} layers")
+        # Whoever computes with these must meet neither "inf" nor a negative number.
         for name in ("words_per_second", "bytes_on_disk"):
             if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", self.provenance.get(name, "0")):
                 raise ValueError(f"{name} is {self.provenance[name]!r}")
@@ -106,7 +107,7 @@ def includes(extent: FitsPerLayer, wanted_extent: FitsPerLayer) -> bool:
 
 
 def merged_fits(extent: FitsPerLayer, other: FitsPerLayer) -> FitsPerLayer:
-    """The least extent that covers both, by ascending layer."""
+    """The larger number of fits for each layer of either extent, by ascending layer."""
     return {
         layer: max(extent.get(layer, 0), other.get(layer, 0)) for layer in sorted({*extent, *other})
     }
@@ -123,7 +124,8 @@ TREES = "trees not UD"
 
 def model_title(record: Record) -> str:
     """A model's name, and the type that it ran in if not in float32: ``gpt2 (bfloat16)``."""
-    return record.model.name + f" ({record.dtype})" * (record.dtype != "float32")
+    name, dtype = record.model.name, record.dtype
+    return name if dtype == "float32" else f"{name} ({dtype})"
 
 
 def task_marks(record: Record) -> list[str]:
@@ -137,7 +139,7 @@ def task_marks(record: Record) -> list[str]:
 
 
 def short_digest(digest: str, length: int = 8) -> str:
-    """The beginning of a SHA-256; with its kind before it, none reads as a number, as 12345e67."""
+    """Beginning of a SHA-256. Without the prefix, 12345e67 would be read as a number."""
     return f"sha256:{digest[:length]}"
 
 
@@ -216,6 +218,7 @@ class Inputs(Frozen):
         """SHA-256 of the inputs and the version of the numerics."""
         content = self.model_dump(mode="json")
         kind = content.pop("kind")
+        # Fields added later are left out where empty, so that the keys of older records stay.
         for name in ("base", "scores", "chats", "few_documents"):
             if not content[name]:
                 del content[name]
@@ -233,8 +236,8 @@ def record_key(
     """The key of a record.
 
     Args:
-        inputs: the digest of its inputs.
-        version: that of the measurement.
+        inputs: digest of the record's `Inputs`.
+        version: version of the measurement.
         settings: options of the measurement.
         source: SHA-256 of the measurement's source, if it is a plug-in.
     """

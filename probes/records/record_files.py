@@ -38,7 +38,7 @@ _UNREADABLE = (
 encrypted, TypeError if it is a single array, and the last three for the text before an array."""
 
 MISFITS = ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError
-"""Errors that content may raise which does not fit together."""
+"""Errors from content that does not fit together."""
 
 T = TypeVar("T")
 
@@ -100,9 +100,11 @@ def read_record(path: Path) -> Record:
         content = _regular(path).read_bytes()
         try:
             record = Record.model_validate_json(content)
+            # Pydantic takes one of several values of a name; this reading refuses them.
             json.loads(content, object_pairs_hook=_of_pairs)
             version = record.schema_version
         except ValidationError:
+            # Another schema has other fields. The user must hear of the version, not of a field.
             version = json.loads(content)["schema_version"]
             if version == SCHEMA_VERSION or not isinstance(version, int):
                 raise
@@ -131,12 +133,12 @@ def _of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def unreadable(path: Path, error: Exception) -> UserError:
     """The error for a record that cannot be read."""
-    reason = (str(error) if isinstance(error, ValueError | OSError) else described(error)).split(
-        "\n"
-    )[0]
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         reason = ": ".join((".".join(map(str, first["loc"])), first["msg"])).lstrip(": ")
+    else:
+        text = str(error) if isinstance(error, ValueError | OSError) else described(error)
+        reason = text.split("\n")[0]
     return UserError(
         f"{path}: not a readable result ({reason}); if it was one, delete it and run again."
     )
@@ -146,7 +148,7 @@ def read_arrays(path: Path, names: Iterable[str] = ()) -> Arrays:
     """Read the arrays of the record at `path`.
 
     Args:
-        names: arrays that there have to be.
+        names: arrays that must be there.
 
     Raises:
         UserError: there are none, or they cannot be read.
@@ -253,12 +255,7 @@ class Index:
         self._records: dict[Path, tuple[tuple[int, int], Record]] = {}
 
     def read(self, path: Path) -> Record:
-        """The record at `path`.
-
-        Raises:
-            UserError: it cannot be read.
-            SchemaError: it has another schema.
-        """
+        """The record at `path`; see `read_record`."""
         state = file_state(path)
         state_and_record = self._records.get(path)
         if state_and_record is None or state_and_record[0] != state:
@@ -271,10 +268,10 @@ class Index:
 
 
 def comparable_content(record: Record) -> dict[str, Any]:
-    """The content of a record, without where, when and with what it was computed.
+    """Content of a record that a second computation must repeat.
 
-    Nor does it matter whether predictions are beside it, or sums instead, nor whether the digest of
-    the configuration is there: that of the model covers it.
+    Place, time and machine are left out, and so are names of arrays, since predictions or sums may
+    be stored. The model's digest covers that of its configuration, which older records lack.
     """
     fields = ("seconds", "provenance", "suite_version", "encoding", "schema_version", "arrays")
     of_models = {name: {"configuration"} for name in ("model", "base")}

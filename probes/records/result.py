@@ -36,7 +36,7 @@ class FloorTest(NamedTuple):
 
 
 class Result(Record):
-    """A record of scores, with the records of what was measured besides."""
+    """A record of scores, with the records of evidence behind them."""
 
     task: TaskRecord
     probe: ProbeSpec
@@ -88,9 +88,9 @@ class Result(Record):
         """
         row = self.at(self.task.metric, layer, split)
         if row is None:
-            layers = ", ".join(map(str, self.layers))
             raise UserError(
-                f"{self.task.name}: layer {layer} was not probed; give one of {layers}."
+                f"{self.task.name}: layer {layer} was not probed; give one of "
+                f"{', '.join(map(str, self.layers))}."
             )
         return row.value
 
@@ -145,10 +145,10 @@ class Result(Record):
 
     @property
     def floor(self) -> tuple[str, float] | None:
-        """The highest score that is reachable without a trained layer, and the name of what has it.
+        """The highest score that is reachable without a trained layer, and its rule's name.
 
-        Of the baselines, random twins among them if they were added (`with_baselines`), and layer
-        0; of equal ones the first. None if none of them is defined.
+        The rules are the baselines, layer 0, and random twins if `with_baselines` added them. The
+        first of equal ones counts. None if no score is defined.
         """
         metric = self.task.metric
         scores = {name: rule_scores.get(metric) for name, rule_scores in self.baselines.items()}
@@ -159,9 +159,8 @@ class Result(Record):
     def is_floored(self, layer: int) -> bool:
         """Whether a layer's score is not significantly above the floor.
 
-        As `floor_test` says; without one, the lower end of the score's 95 % interval is compared
-        with the floor as a plain number. Where there is none, since too few documents or sentences
-        were scored, the score itself is.
+        Without a `floor_test`, the lower end of the score's 95 % interval is compared with the
+        floor as a plain number; without an interval, the score itself is.
         """
         if (score := self.score(layer)) is None:
             return False
@@ -186,7 +185,7 @@ class Result(Record):
         return None if record is None else record.rows
 
     def row(self, measurement: str, metric: str, layer: int | None = None) -> Row | None:
-        """A number of the evidence, without axes; None if it was not measured."""
+        """A row of the evidence that has no axes; None if it was not measured."""
         rows = self.evidence_rows(measurement) or Rows()
         splits = "test", "train", "dev", "all"
         return next(filter(None, (rows.at(metric, layer, split) for split in splits)), None)

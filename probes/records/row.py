@@ -1,4 +1,4 @@
-"""Rows: what measurements find, one number each, with what it is a number of."""
+"""Rows of records: one number each, with its metric, layer, split and further axes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ AxisValue = int | float | str | None
 
 
 class Row(NamedTuple):
-    """One number.
+    """One number of a record; not a row of a printed table (`TableRow`).
 
     Attributes:
         metric: name of the metric. `quantities` has its label and format.
@@ -67,11 +67,7 @@ class Row(NamedTuple):
     def estimated(
         cls, metric: str, estimate: Estimate, layer: int | None = None, **fields: Any
     ) -> Row:
-        """A row of an estimate, such as `ModelContext.mean` gives: a value with its interval.
-
-        Args:
-            fields: further fields of the row.
-        """
+        """A row of an estimate, such as `ModelContext.mean` gives; `fields` are further ones."""
         low, high = estimate.interval or (None, None)
         return cls(metric, estimate.value, layer, low, high, why=estimate.missing or "", **fields)
 
@@ -91,8 +87,8 @@ _DEFAULTS = {"value": None, **Row._field_defaults}
 class Rows(Frozen):
     """The rows of a record, column by column: all have the same length.
 
-    In a file, a column of nothing but defaults is left out, and one of few texts that recur is
-    stored as ``{"distinct": ["entropy", "first"], "at": [0, 0, 1]}``: where each row's is.
+    A file lacks columns that hold defaults only. A column of few texts that recur is stored as
+    ``{"distinct": ["entropy", "first"], "at": [0, 0, 1]}``, with the index of each row's text.
     """
 
     metric: tuple[str, ...] = ()
@@ -229,7 +225,7 @@ def _float_or_none(value: Any) -> float | None:
 def _numbered(column: Sequence[Any]) -> Any:
     """A column as a file has it; see `Rows`."""
     distinct = dict.fromkeys(column)
-    # Of other types, numbers of different types are equal.
+    # As keys, 1 and 1.0 are the same: only texts and whole numbers are numbered.
     texts = str in (types := set(map(type, column))) and types <= {str, int, type(None)}
     if not texts or 10 * len(distinct) > len(column):
         return column

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.common.arrays import Floats, Ints
+from probes.common.arrays import Ints
 from probes.statistics.partition import Partition
-from probes.statistics.sums import ratio
 
 Chunks = set[tuple[int, int, str]]
 """Start, end and type of each chunk."""
@@ -43,11 +42,6 @@ def chunk_spans(names: Sequence[str], tags: Ints, first: NDArray[np.bool_]) -> C
     ends = stops[np.searchsorted(stops, positions, side="right")]
     chunk_types = np.array(types, dtype=object)[kinds[positions]]
     return set(zip(positions.tolist(), ends.tolist(), chunk_types.tolist(), strict=True))
-
-
-def chunk_f1(n_right: Floats, n_gold: Floats, n_predicted: Floats) -> Floats:
-    """F1 of chunks from their counts; 0 where there are no chunks at all, as in conlleval."""
-    return ratio(2 * n_right, n_gold + n_predicted, otherwise=0.0)
 
 
 Predictions = NDArray[Any]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from probes.common.arrays import Floats
 from probes.common.registry import Registry
-from probes.statistics.gold import Gold, Predictions, chunk_f1
+from probes.statistics.gold import Gold, Predictions
 from probes.statistics.quantities import CORRELATION, POSITIVE, SHARE, Quantity, quantities
 from probes.statistics.rank_correlation import (
     correlation,
@@ -72,14 +72,13 @@ def quantity(name: str) -> Quantity:
 
 
 def label_of(name: str) -> str:
-    """Label of a number in tables."""
+    """Label of a number in tables: ``UUAS``."""
     return quantity(name).label or name.replace("_", " ")
 
 
 def axis_of(name: str) -> str:
     """Axis title for a number: ``UUAS, %``."""
-    number = quantity(name)
-    unit = "%" if number.percent else number.unit
+    unit = "%" if is_percent(name) else quantity(name).unit
     return f"{label_of(name)}, {unit}" if unit else label_of(name)
 
 
@@ -179,17 +178,14 @@ def class_parts(gold: Gold, predicted: Predictions) -> csr_array:
     """
     if gold.sets is not None:
         is_gold, is_predicted = gold.indicators(predicted)
-        parts = np.concatenate([is_gold, is_predicted, is_gold & is_predicted], axis=1).astype(
-            np.float64
-        )
-        return sparse_matrix(np.add.reduceat(parts, gold.bounds[:-1]))
+        parts = np.concatenate([is_gold, is_predicted, is_gold & is_predicted], axis=1)
+        return sparse_matrix(np.add.reduceat(parts.astype(np.float64), gold.bounds[:-1]))
     n = len(gold.classes) + len(set(gold.unseen))
     predicted = predicted.astype(np.int64)  # stored integers may be too narrow for 3 × labels
     valid = predicted >= 0
     right = predicted == gold.codes
-    rows = np.concatenate(
-        [gold.sentence_index, gold.sentence_index[valid], gold.sentence_index[right]]
-    )
+    sentence = gold.sentence_index
+    rows = np.concatenate([sentence, sentence[valid], sentence[right]])
     columns = np.concatenate([gold.codes, n + predicted[valid], 2 * n + predicted[right]])
     return sparse_matrix((np.ones(len(rows)), (rows, columns)), (gold.n_sentences, 3 * n))
 
@@ -281,7 +277,9 @@ def _chunk_parts(gold: Gold, predicted: Predictions) -> csr_array:
 
 
 def _span_f1(sums: Floats) -> Floats:
-    return chunk_f1(sums[..., 0], sums[..., 1], sums[..., 2])
+    """F1 of chunks; 0 where there are no chunks at all, as in conlleval."""
+    n_right, n_gold, n_predicted = np.moveaxis(sums, -1, 0)
+    return ratio(2 * n_right, n_gold + n_predicted, otherwise=0.0)
 
 
 metrics.add("span_f1", Metric(_chunk_parts, _span_f1, label="span F1", percent=True, bounds=SHARE))
@@ -325,6 +323,7 @@ def printed_score(value: float | None, metric: str) -> str:
     """A score as tables print it: 94.7 for a share, .766 for a correlation, – if undefined."""
     if value is None or np.isnan(value):
         return "–"
+    # `z` prints a small negative number as 0.0, not as −0.0.
     if is_percent(metric):
         return f"{100 * value:z.1f}".replace("-", "−")
     digits = quantity(metric).digits

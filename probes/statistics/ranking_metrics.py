@@ -73,11 +73,12 @@ def ranking_scores(gold: Gold, margins: Floats) -> dict[str, list[Estimate]]:
 
     Intervals resample clusters; they do not include training variation.
     """
+    # A label that train lacks (-1) belongs to neither of the two classes.
     has_label = gold.labels >= 0
     positive, cluster = gold.labels[has_label] == 1, gold.clusters[gold.sentence_index[has_label]]
     if len(set(positive)) < 2:
         return {name: [missing_estimate("one class in test")] * len(margins) for name in RANKING}
-    draws, at_once = draws_of(gold), max(1, _AT_ONCE // max(1, len(cluster)))
+    draws, at_once = draws_of(gold), max(1, _AT_ONCE // len(cluster))
     blocks = [] if draws is None else np.split(draws, range(at_once, len(draws), at_once))
     estimates: dict[str, list[Estimate]] = {name: [] for name in RANKING}
     for row in margins[:, has_label]:

@@ -107,8 +107,7 @@ class Replicates:
     @property
     def n_clusters(self) -> int:
         """Number of clusters of the whole split."""
-        n: int = self.sums[0].shape[0]
-        return n
+        return int(self.sums[0].shape[0])
 
     @cached_property
     def values(self) -> Floats:
@@ -177,9 +176,7 @@ def replicate_blocks(cells: Sequence[Replicates]) -> Iterator[tuple[Floats, Erro
 def p_best_of(replicates: Replicates) -> dict[int, float | None]:
     """`least_p_of_better` of each layer; None where it is undefined."""
     pairs = all_pairs(len(replicates.layers))
-    tests = least_p_of_better(
-        replicates.scores, pairs, np.array(p_values_of([replicates], pairs))
-    ).tolist()
-    return {
-        layer: None if np.isnan(p) else p for layer, p in zip(replicates.layers, tests, strict=True)
-    }
+    p_values = np.array(p_values_of([replicates], pairs))
+    tests = least_p_of_better(replicates.scores, pairs, p_values).tolist()
+    by_layer = zip(replicates.layers, tests, strict=True)
+    return {layer: None if np.isnan(p) else p for layer, p in by_layer}

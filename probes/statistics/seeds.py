@@ -149,6 +149,7 @@ def variance_parts(seeds: Sequence[Replicates], trained: Floats | None) -> Varia
     n = influences.shape[1]
     shared, cells = _components(influences)
     of_all, of_one = (0.0, 0.0) if trained is None else _components(trained)
+    # The variance over seeds also holds what documents and training samples do to one seed alone.
     parts = scores.var(ddof=1) - cells * n - of_one, shared * n, cells * n, max(of_all, 0) + of_one
     seed, document, cell, training = np.sqrt(np.clip(parts, 0, None)).tolist()
     return VarianceParts(seed, document, cell, None if trained is None else training)

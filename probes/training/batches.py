@@ -26,15 +26,14 @@ class Batches:
     """The examples of one split, features standardised, whole sentences in some order.
 
     Attributes:
-        features: of N examples at L layers.
-        labels: class indices or numbers for every cell. Shape (K, N), or (1, N) if all are equal.
-        weights: of the examples in the loss of every cell. Shape (K, N), or (1, N) if all are
-            equal.
+        features: features of N examples at L layers.
+        labels: class indices or numbers of each cell. Shape (K, N), or (1, N) if cells share them.
+        weights: weight of each example in the loss of each cell. Shape (K, N) or (1, N).
         sentences: the sentence of each example. Shape (N,).
         bounds: batch b consists of examples `bounds[b]` to `bounds[b + 1]`, whole sentences.
         sets: for a multi-label task, 1 for each label that a set contains, float; `labels` are then
             indices of sets. Shape (S, C).
-        partition: what bootstrap samples of the split are drawn from; None for the sentences here.
+        partition: clusters that bootstrap samples draw; None for the sentences here.
         scale: factor by which features were multiplied (L, H); None if they are not standardised.
     """
 
@@ -131,7 +130,7 @@ def bootstrap_batches(train: Batches, samples: Sequence[int]) -> Batches:
     """Weight examples for each cell by their number in the cell's bootstrap sample.
 
     Args:
-        samples: of each of K cells, as of `bootstrap_weights`.
+        samples: number of each cell's sample; see `bootstrap_weights`. Shape (K,).
     """
     if not any(samples):
         return train
@@ -161,7 +160,7 @@ def shuffled_batches(train: Batches, order: int = 0) -> Iterator[tuple[slice, Te
         order: seed of the shuffles.
 
     Yields:
-        which examples to read, and a mask of those that belong to the batch (n,).
+        the slice of examples to read, and a mask of those in the batch (n,).
     """
     bounds = torch.tensor(train.bounds)
     first, last, n_examples = bounds[:-1], bounds[1:], int(bounds[-1])

@@ -58,7 +58,7 @@ class Memory:
 
 
 class CachedOnce(Features):
-    """Other features on the CPU, computed once for whoever reads them many times.
+    """Other features on the CPU, computed once and read many times.
 
     Args:
         storage: memory, or the folder of a scratch file, which has no name and

@@ -63,6 +63,7 @@ class MeanDifference(Linear):
         means, shares = class_means(train, n_outputs)
         weight = means
         if train.scale is not None:
+            # Distances are in the unit of the vectors; constant features (scale 0) add nothing.
             scale = train.scale.to(means)
             variance = torch.where(scale > 0, scale, torch.inf) ** -2
             weight = means * variance[:, None, None]

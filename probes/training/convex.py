@@ -12,7 +12,7 @@ from probes.training.family import FittedProbes, ProbeFamily
 from probes.training.fitted import mean_loss
 from probes.training.full_batch import fit_full_batch
 from probes.training.losses import log_loss
-from probes.training.trainer import Trainer
+from probes.training.trainer import MinibatchFit, Trainer, run_fits
 
 FEW = 1 << 14
 """Up to this many training examples, every step of a convex fit reads all of them."""
@@ -43,7 +43,7 @@ def fit_convex(
     train, family, loss, spec = trainer.train, trainer.family, trainer.loss, trainer.spec
     start = trainer.initial([0] * strengths.shape[1], n_outputs)
     if not converge and not fits_full_batches(family, len(train.sentences), n_outputs):
-        return trainer.run(start, strengths)
+        return next(run_fits([MinibatchFit(trainer, start, strengths)]))
     of_labels = log_loss(train.sets)
     labels = train.labels.expand(strengths.shape[1], -1)
     shares = of_labels.shares(labels, train.weights.expand_as(labels), n_outputs)

@@ -43,7 +43,7 @@ class ProbingData:
 
     Attributes:
         n_outputs: number of classes; 0 for a regression.
-        scorers: of predictions on dev and test.
+        scorers: scorers of dev and test.
         unit: mean and standard deviation by which numbers are standardised, those of train: how
             fast Adam learns a number depends on its size.
         sets: the label sets of a multi-label task; see `probes.training.batches.Batches`.
@@ -78,10 +78,7 @@ class ProbingData:
 
     @property
     def ordered(self) -> bool:
-        """Whether it is also of interest how probes order the examples.
-
-        Of two classes of texts, and of whatever given vectors stand for.
-        """
+        """Whether ranking metrics are computed: of two classes of texts, or of given vectors."""
         task, given_vectors = self.examples.task, not self._vectors.manifest["model"]["window"]
         two = task.kind == "classification" and self.n_outputs == 2
         return two and (task.shape == "text" or given_vectors)
@@ -114,9 +111,9 @@ class ProbingData:
         """Standardised features of some layers, by split; those of train in training order.
 
         Args:
-            room: bytes of the device's memory in which they may be held; 0 for none. On a CPU they
-                stay there for others who read them, as long as all have room together; a file is
-                gone when they are.
+            room: bytes of the device's memory for them; 0 for none. A CPU keeps them there for
+                later readers while all have room together. Without room it writes a scratch file,
+                which lives as long as they do.
         """
         if self.device.type != "cpu":
             by_split = self.standardisation(layers).features
@@ -197,8 +194,8 @@ class ProbingData:
         """A split; an example whose label train lacks has weight 0.
 
         Args:
-            labels: of train and the split, in training form and in the order of the split's
-                examples, each (R, n); by default `targets`. Class weights are those of each row.
+            labels: labels of train and the split, in training form and in the order of the split's
+                examples, each (R, n); by default `targets`. Each row has its own class weights.
             in_training: which examples each cell has, the others having weight 0; (K, n) in the
                 order of the split's examples, by default all.
         """
@@ -215,7 +212,7 @@ class ProbingData:
             weights = weights[:1]
         if split == "train":
             rows, weights = rows[:, self._order], weights[:, self._order]
-        if self.n_outputs:
+        if self.n_outputs:  # unseen labels (-1) have weight 0, but must be valid indices
             rows = rows.clip(0)
         sentences = self.sentences(split)
         return Batches(
@@ -280,7 +277,7 @@ def training_order(sentence: Array) -> Array:
     """Order of training examples: sentences shuffled in the same way for every run and layer.
 
     Args:
-        sentence: that of each example. Shape (n,).
+        sentence: sentence of each example. Shape (n,).
     """
     numbers, sentence_index = np.unique(sentence, return_inverse=True)
     shuffled = np.random.default_rng(0).permutation(len(numbers))
@@ -291,7 +288,7 @@ def class_weights(labels: Array, n_classes: int) -> Array:
     """Inverse frequency of each class, with mean 1 over the examples; 0 of one that is not there.
 
     Args:
-        labels: those of train. Shape (n,).
+        labels: training labels. Shape (n,).
     """
     count = np.bincount(labels, minlength=n_classes)
     return ratio(labels.size / (count > 0).sum(), count, otherwise=0.0)

@@ -55,31 +55,19 @@ def probe_family(spec: ProbeSpec) -> Callable[[FamilyFactory], FamilyFactory]:
 
 
 def family_of(spec: ProbeSpec) -> ProbeFamily:
-    """The family that `spec` describes.
-
-    Raises:
-        UserError: no family of that name is registered.
-    """
+    """The family that `spec` describes."""
     return probe_families.get(spec.family)(spec)
 
 
 def is_convex(spec: ProbeSpec) -> bool:
-    """Whether the family's probes converge to one optimum. Built-in families need no torch here.
-
-    Raises:
-        UserError: no family of that name is registered.
-    """
+    """Whether the family's probes converge to one optimum. Built-in families need no torch here."""
     if spec.family in ("linear", "mlp", *FOR_CLASSES):
         return spec.family == "linear"
     return family_of(spec).convex
 
 
 def is_seeded(spec: ProbeSpec) -> bool:
-    """Whether fits depend on a seed.
-
-    Raises:
-        UserError: no family of that name is registered.
-    """
+    """Whether fits depend on a seed."""
     return spec.family not in FOR_CLASSES and not is_convex(spec)
 
 

@@ -113,28 +113,20 @@ class ProbeFamily(ABC):
         return sum(p.numel() for p in parameters)
 
     def checked_outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
-        """`outputs`, with a check that the features stay unchanged.
-
-        Raises:
-            ValueError: the family wrote to the features.
-        """
+        """`outputs`; ValueError if the family writes to the features."""
         with self._features_unchanged(features):
             return self.outputs(parameters, features)
 
     def gradient(
         self, parameters: Parameters, features: Tensor, loss_gradient: LossGradient
     ) -> Parameters:
-        """`backward`, with a check that the features stay unchanged.
-
-        Raises:
-            ValueError: the family wrote to the features.
-        """
+        """`backward`; ValueError if the family writes to the features."""
         with self._features_unchanged(features):
             return self.backward(parameters, features, loss_gradient)
 
     @contextmanager
     def _features_unchanged(self, features: Tensor) -> Iterator[None]:
-        version = features._version
+        version = features._version  # torch counts the writes to a tensor
         try:
             yield
         finally:

@@ -25,7 +25,7 @@ class Features(ABC):
     """Standardised features of one split's examples at L layers.
 
     Attributes:
-        device: of the blocks.
+        device: device of the blocks.
     """
 
     device: torch.device
@@ -83,10 +83,10 @@ class InAxes(NamedTuple):
     """Shape (L, H, H) or (1, H, H)."""
 
     def rotated(self, parameters: list[Tensor]) -> list[Tensor]:
-        """The parameters whose outputs for these features are those for the original ones.
+        """The parameters for these features that give the outputs of the original ones.
 
         Args:
-            parameters: of a convex family; the first is the weight of the features (L, K, out, H).
+            parameters: weight (L, K, out, H) and bias of a convex family.
         """
         weight, *biases = parameters
         return [weight @ self.axes[:, None], *biases]
@@ -236,7 +236,7 @@ class Concatenated(Features):
     """The first layer of other features, concatenated with each of the layers after it.
 
     Args:
-        layers: of 1 + L layers, each standardised by itself. Shape (1 + L, N, H).
+        layers: features of 1 + L layers, each standardised by itself. Shape (1 + L, N, H).
     """
 
     def __init__(self, layers: Features) -> None:

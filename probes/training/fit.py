@@ -181,7 +181,8 @@ def fit_steps(
     if family.closed_form and n_outputs == 0:
         rows = [b""] * len(draws) if in_training is None else [row.tobytes() for row in in_training]
         return len({(draw.sample, row) for draw, row in zip(draws, rows, strict=True)})
-    if not (is_convex(spec) or is_seeded(spec)):  # solved
+    # Solved from class means: sparse probes cell by cell, mean differences in 0 epochs.
+    if not (is_convex(spec) or is_seeded(spec)):
         return len(draws) * full_batch_steps(spec, converge=True)
     if fits_full_batches(family, len(sentences), n_outputs):
         n_steps = full_batch_steps(spec)

@@ -72,6 +72,7 @@ def fit_full_batch(
         return value, gradient
 
     shares = loss.shares(labels, train.weights.expand_as(labels), bias.shape[2])
+    # ∂²loss / ∂w² = p (1 − p) E[x²] if p is the share of the class; a fitted probe is surer.
     of_outputs = _CONFIDENCE * shares * (1 - shares)
     of_weights = of_outputs[..., None] * _mean_squares(train.features)[:, None, None]
     curvature = point_of(of_weights.expand_as(weight), of_outputs.expand_as(bias)) + penalty
@@ -140,7 +141,7 @@ def _newton_step(gradient: Tensor, pairs: Iterable[_Pair], curvature: Tensor) ->
         product = product - share * pair.change
         shares.append(share)
     product = product / curvature
-    if pairs:
+    if pairs:  # scaled as in equation 7.20, here in units of `curvature`
         last = pairs[-1]
         size = last.inverse * _dot(last.change, last.change / curvature)
         product = torch.where(size > 0, product / size, product)
@@ -227,6 +228,7 @@ class _Solver:
         Args:
             strengths: one for all sets (L, 1), or G strengths for a single set (L, G).
         """
+        # Rounding may leave an eigenvalue of 0 slightly negative.
         shrunk = self._values.clamp_min(0)[:, None] + strengths[:, :, None]
         weight = (self._rotated[:, sets] / shrunk) @ self._vectors.mT
         bias = self._mean_y[sets] - (weight * self._mean_x[:, None]).sum(-1)

@@ -153,22 +153,14 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, x: Array, y: Array, sentences: Array, dev_x: Array, dev_y: Array
     ) -> LayerProbe:
         """Fit the probe as a run does. Equal `sentences` (of train) must be adjacent."""
-        unit, sets, n_outputs = None, None, 0
-        targets = [y, dev_y]
+        targets, sets, unit = self._targets([y, dev_y])
+        n_outputs = 0 if unit else len(self.classes_)
         weights = [np.ones(len(labels), np.float32) for labels in targets]
-        if self.kind_ == "regression":
-            unit = label_unit(y)
-            targets = [((labels - unit[0]) / unit[1]).astype(np.float32) for labels in targets]
-        else:
-            n_outputs = len(self.classes_)
-        if self.kind_ == "multi-label":
-            rows, index = np.unique(np.concatenate(targets), axis=0, return_inverse=True)
-            targets, sets = np.split(index, [len(y)]), torch.from_numpy(rows.astype(np.float32))
-        elif self.kind_ == "classification":
-            targets = [np.searchsorted(self.classes_, labels) for labels in targets]
         if self.class_weight:
+            # Dev is weighted by the frequencies of train, as in a run.
             of_class = class_weights(targets[0], n_outputs).astype(np.float32)
             weights = [of_class[labels] for labels in targets]
+        # Each example is a span of one row. What counts as constant depends on the type of x.
         span = np.stack([np.arange(len(x)), np.arange(1, len(x) + 1)], axis=1)
         mean, scale = standard_scale(mapped_tensor(x), [span], float(np.finfo(x.dtype).eps) / 2)
         device = pick_device(self.device)
@@ -190,9 +182,22 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not fitted.dev_loss.isfinite().all():
             raise ValueError("The loss on dev is not finite: the numbers are too large.")
         standardisation = Standardisation({}, mean[None], scale[None])
-        return self._with(
-            folded(parameters_by_name([0], standardisation, fitted, unit), 0, self.kind_)
-        )
+        parameters = parameters_by_name([0], standardisation, fitted, unit)
+        return self._with(folded(parameters, 0, self.kind_))
+
+    def _targets(
+        self, labels: list[Array]
+    ) -> tuple[list[Array], torch.Tensor | None, tuple[float, float] | None]:
+        """Labels of train and dev in training form, label sets, and a regression's `label_unit`."""
+        if self.kind_ == "regression":
+            mean, deviation = label_unit(labels[0])
+            targets = [((y - mean) / deviation).astype(np.float32) for y in labels]
+            return targets, None, (mean, deviation)
+        if self.kind_ == "multi-label":
+            rows, index = np.unique(np.concatenate(labels), axis=0, return_inverse=True)
+            targets = np.split(index, [len(labels[0])])
+            return targets, torch.from_numpy(rows.astype(np.float32)), None
+        return [np.searchsorted(self.classes_, y) for y in labels], None, None
 
     def _checked(self, x: Any, y: Any, *, reset: bool) -> tuple[Array, Array]:
         """Validated vectors (float32 or float16) and labels; dev keeps only classes of y."""
@@ -222,6 +227,7 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         kind = _KINDS.get(target_type) if self.kind == "auto" else self.kind
         if kind not in (None, *kinds):
             raise UserError(f"kind={self.kind!r}: {did_you_mean(self.kind, ('auto', *kinds))}")
+        # Whole numbers look like classes, but may be the numbers of a regression.
         if kind is None or kind not in ("regression", _KINDS.get(target_type)):
             raise ValueError(f"kind={self.kind!r} does not fit labels that are {target_type}.")
         return kind

@@ -140,6 +140,7 @@ def sentence_bits(
     for block in evaluation_slices(len(sentence_index)):
         outputs = family.checked_outputs(parameters, part.features.block(block))
         log_p = loss.log_probabilities(outputs, part.labels[:, block]).cpu().double()
+        # log((1 − ε) p + ε / C)
         log_q = log_p + math.log1p(-escape)
         mixed = torch.logaddexp(log_q, torch.tensor(math.log(escape / outcomes)).to(log_q))
         bits.index_add_(2, sentence_index[block], -mixed.sum(2) / math.log(2))
@@ -155,6 +156,7 @@ def mixture_bits(bits: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
     Args:
         bits, words: results of `sentence_bits`.
     """
+    # −log2(1/K Σ_k 2^(−bits of probe k))
     nats = bits.sum(2) * math.log(2)
     mixed = (math.log(bits.shape[1]) - (-nats).logsumexp(1)) / math.log(2)
     sentence_cost = ((-nats).softmax(1)[:, :, None] * bits).sum(1)

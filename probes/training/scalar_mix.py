@@ -46,6 +46,7 @@ MIX_BATCH = 256
 """Examples per step."""
 
 _PASSES = 2
+"""Passes over the training examples, if they take `_MIN_STEPS` or more."""
 
 _MIN_STEPS = 600
 """Minimum length of the schedule. With many examples, mixes converge long before their probes."""

@@ -28,7 +28,7 @@ from probes.training.features import CACHED_ROWS, Features
 class Standardisation(NamedTuple):
     """Features of L layers, which are computed from the mean vectors x of each example's spans.
 
-    Those of one span after the other make up the H values of x; features are (x − mean) · scale.
+    The H values of x are those of one span after another; features are (x − mean) · scale.
     With a projection P of each span's values, they are ((x − mean) · scale) P · projected_scale.
 
     Attributes:
@@ -79,6 +79,7 @@ def standardise(
 
 
 _SEED = 0
+"""All layers and runs are projected by the same matrix, so that their scores can be compared."""
 
 
 class Projected(Features):
@@ -126,7 +127,7 @@ def projected(features: Mapping[str, Features], width: int, spans: int) -> dict[
     square = torch.zeros(n_layers, spans * width, dtype=torch.float64)
     for part in evaluation_slices(n_examples):
         square += raw.block(part).square().sum(1).cpu()
-    # The mean is still 0.
+    # The mean is still 0: a projection is linear.
     scale = (square / n_examples).clamp_min(1e-30).rsqrt().float().to(train.device)
     return {split: Projected(source, matrix, spans, scale) for split, source in features.items()}
 

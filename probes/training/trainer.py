@@ -72,10 +72,6 @@ class Trainer:
         n_layers, _, n_features = self.train.features.shape
         return self.family.initial(n_layers, list(seeds), n_features, max(1, n_outputs))
 
-    def run(self, start: Parameters, strengths: Tensor) -> FittedProbes:
-        """Fit all cells; see `MinibatchFit`."""
-        return next(run_fits([MinibatchFit(self, start, strengths)]))
-
 
 class MinibatchFit:
     """A fit of cells (layer, k). Each cell keeps the parameters with the least dev loss.
@@ -148,7 +144,7 @@ class MinibatchFit:
             self._keep_best(number / self.n_steps)
 
     def _current_parameters(self) -> Parameters:
-        """Current parameters, for the features as given."""
+        """Current parameters, in the axes of the features as given."""
         if self._axes is None:
             return self._parameters
         return self._axes.rotated_back(self._parameters)
@@ -257,11 +253,7 @@ class Adam:
         )
 
     def step(self, gradients: Sequence[Tensor], share: float) -> None:
-        """Take a step against `gradients` with `share` times the initial learning rate.
-
-        Raises:
-            RuntimeError: a gradient differs from its parameters in shape or dtype.
-        """
+        """Take a step against `gradients` with `share` times the initial learning rate."""
         for parameter, gradient in zip(self._parameters, gradients, strict=True):
             parameter.grad = gradient.contiguous()
         self._adam.param_groups[0]["lr"] = share * self._learning_rate

@@ -36,6 +36,7 @@ def spanning_trees(distances: NDArray[np.floating[Any]], in_tree: NDArray[np.boo
         heads[tree[grown], word[grown]] = via[tree[grown], word[grown]]
         waiting[tree, word] = False
         distance = distances[tree, word]
+        # At first every word costs 0 and has no neighbour; whatever edge comes replaces that.
         closer = (distance < cost) | (via == ROOT)
         cost, via = np.where(closer, distance, cost), np.where(closer, word[:, None], via)
     return heads
@@ -53,15 +54,12 @@ def arborescences(weights: NDArray[np.floating[Any]], sizes: Ints) -> Ints:
     depends only on its own graph.
 
     Args:
-        weights: [graph, i, j] is the weight of word i depending on word j. Entries beyond a graph's
-            size and on the diagonal are not read. Shape (graphs, n, n).
+        weights: [graph, i, j] is the weight of word i depending on word j; it must be finite.
+            Entries beyond a graph's size and on the diagonal are not read. Shape (graphs, n, n).
         sizes: number of words of each graph, at most n. Shape (graphs,).
 
     Returns:
         the head of each word: `ROOT` for the root, `LEFT_OUT` beyond the size. Shape (graphs, n).
-
-    Raises:
-        ValueError: a weight between two words is not finite.
     """
     heads = np.full(weights.shape[:2], LEFT_OUT)
     for n in np.unique(sizes[sizes > 0]):
@@ -133,6 +131,7 @@ def _of_one_size(weights: NDArray[np.floating[Any]]) -> Ints:
         better = rows[last_row] > rows[begin_row]
         row_targets[begin_row] = np.where(better, row_targets[last_row], row_targets[begin_row])
         merged = np.maximum(rows[last_row], rows[begin_row])
+        # An edge from inside the contracted words would not leave the cycle.
         merged[:, :n][position[cycle] >= begin[:, None]] = -np.inf
         rows[begin_row] = merged
         first[cycle] = begin
@@ -141,11 +140,7 @@ def _of_one_size(weights: NDArray[np.floating[Any]]) -> Ints:
 
 
 def _edges(weights: NDArray[np.floating[Any]]) -> Floats:
-    """The edges into each word; the last one comes from a virtual root. Shape (g, n, n + 1).
-
-    Raises:
-        ValueError: a weight between two words is not finite.
-    """
+    """The edges into each word; the last one comes from a virtual root. Shape (g, n, n + 1)."""
     g, n, _ = weights.shape
     edges = np.zeros((g, n, n + 1))
     edges[..., :n] = weights

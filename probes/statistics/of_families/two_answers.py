@@ -117,6 +117,7 @@ def p_values_of_answers(comparisons: Sequence[TwoAnswers]) -> list[float | None]
     ]
     p_values: list[float | None] = [None] * len(comparisons)
     if tested:
+        # Balanced accuracy as a mean of two accuracies: right answers and counts, by class.
         sums_of_one = [comparisons[i].sums[:, [0, 3, 4, 7]] for i in tested]
         cells = [sparse_matrix(x) for x in (*sums_of_one, comparisons[0].sums[:, [1, 3, 5, 7]])]
         metric = metric_over_draws(metrics.get("accuracy"), 2)
