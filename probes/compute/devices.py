@@ -56,6 +56,7 @@ def pick_device(device: str) -> torch.device:
         device = "mps" if torch.backends.mps.is_available() else "cpu"
     try:
         picked = torch.device(device)
+        # A name that torch knows may stand for a device that is missing or fails.
         torch.zeros(1, device=picked).item()
     except (RuntimeError, AssertionError, ImportError) as error:
         kind, _, number = device.partition(":")

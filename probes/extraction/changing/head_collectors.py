@@ -24,11 +24,7 @@ BY_HEAD = "by head"
 
 @contextmanager
 def head_gates(model: Any, n_texts: int) -> Iterator[torch.Tensor]:
-    """Multiply each head's output in each text by a gate of value 1. (texts, blocks, heads).
-
-    Raises:
-        UserError: the outputs of the model's heads cannot be changed.
-    """
+    """Multiply each head's output in each text by a gate of value 1. (texts, blocks, heads)."""
     base = base_model(model)
     sites = sites_of(base)
     n_blocks = len(sites.blocks)

@@ -86,7 +86,7 @@ class _Disable(Intervention):
         return Site("maps" if self.how == "uniform" else "heads", self.layer, self.head)
 
     def change(self, states: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-        if self.how == "uniform":
+        if self.how == "uniform":  # at maps, `other` is True for the tokens that are visible
             uniform = (other / other.sum(-1, keepdim=True).clamp(min=1)).to(states.dtype)
             uniform = uniform[:, None] if self.head is None else uniform
             return uniform.expand_as(states).contiguous()

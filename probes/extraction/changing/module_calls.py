@@ -78,7 +78,10 @@ def trace(model: Any) -> Iterator[list[Event]]:
 
 @contextmanager
 def hooks(model: Any) -> Iterator[Callable[..., None]]:
-    """A function that adds hooks, which act only during passes of `model`, the one without head."""
+    """A function that adds hooks, which act only during passes of `model`, the one without head.
+
+    A hook is called whenever its module is. It acts at one of these calls in each pass.
+    """
     running, n_calls = False, Counter[int]()
 
     def begin(*_: Any) -> None:
@@ -92,7 +95,7 @@ def hooks(model: Any) -> Iterator[Callable[..., None]]:
 
     handles = [
         model.register_forward_pre_hook(begin, prepend=True),
-        model.register_forward_hook(end, always_call=True),
+        model.register_forward_hook(end, always_call=True),  # a failed pass has ended, too
     ]
 
     def add(call: Call, change: Change, *, reads: bool = False, first: bool = True) -> None:
@@ -103,6 +106,7 @@ def hooks(model: Any) -> Iterator[Callable[..., None]]:
             first: whether to act before existing hooks on the output, such as those with which
                 transformers keeps the states of layers; otherwise after them.
         """
+        # Each hook counts for itself: at its call, another one may have counted already.
         number = len(handles)
 
         def due() -> bool:
@@ -112,6 +116,7 @@ def hooks(model: Any) -> Iterator[Callable[..., None]]:
         def before(_: Any, args: Any, kwargs: dict[str, Any]) -> Any:
             if not due():
                 return None
+            # Blocks are called with their states first, by position or by keyword.
             first_input = _tensors(args, kwargs)[0]
             states = change(first_input, first_input)
             new_kwargs = {name: states if x is first_input else x for name, x in kwargs.items()}

@@ -23,7 +23,7 @@ class Prefixes:
     layer's states per block.
 
     Args:
-        model: of transformers.
+        model: a transformers model.
 
     Attributes:
         works: whether a pass whose lower blocks are remembered is equal to a whole one, tried on
@@ -38,6 +38,7 @@ class Prefixes:
         self.works = True
         with torch.no_grad():
             expected = short_states(self.base)
+            # The first pass remembers what blocks return, and the second one is given it.
             with self.reuse(len(self.sites.blocks) - 1):
                 tries = [short_states(self.base), short_states(self.base)]
         self.works = all(
@@ -101,7 +102,7 @@ class Prefixes:
                 self._outputs[key] = forward(*args, **kwargs)
             return self._outputs[key]
 
-        module.forward = remembered
+        module.forward = remembered  # hooks on the module still run
         try:
             yield
         finally:

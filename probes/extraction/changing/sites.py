@@ -120,13 +120,11 @@ def changed_sites(
 
     Args:
         first: whether to act before changes that are already active at a site; otherwise after.
-
-    Raises:
-        UserError: a site is missing.
     """
     for site, _ in changes:
         sites.require(site)
     of_maps = [(x.layer, _for_head(x.head, 1, change)) for x, change in changes if x.kind == "maps"]
+    # Not the number that `maps_changed` counts: a remembered block does not call its attention.
     block = 0
 
     def change_maps(_: int, maps: Tensor, visible: Tensor) -> Tensor:
@@ -147,6 +145,7 @@ def changed_sites(
                     return states
 
                 add(call, begin, reads=True)
+        # Hooks are put before existing ones, so the first change is added last.
         for (kind, layer, head), change in reversed(changes):
             if kind == "layer":
                 layer_call = sites.layers[layer]
@@ -214,11 +213,6 @@ def sites_of(base: Any) -> Sites:
 
 
 def _find_sites(model: Any) -> Sites:
-    """Find the sites of a model.
-
-    Raises:
-        UserError: the blocks are not found.
-    """
     with trace(model) as events:
         states = short_states(model)
     sites = _trunk(model, events, states)
@@ -284,6 +278,7 @@ def find_layers(model: Any, name: str) -> None:
     events = [x for x in events if x.inputs and x.output is not None]
     kinds = dict.fromkeys(type(event.call.module) for event in events)
     lists = [set(x) for x in model.modules() if isinstance(x, torch.nn.ModuleList)]
+    # Blocks are the members of a list, or the modules of one class.
     rows = [[x for x in events if x.call.module in modules] for modules in lists]
     rows += [[x for x in events if type(x.call.module) is kind] for kind in kinds]
     for row in filter(None, rows):
@@ -299,7 +294,9 @@ def find_layers(model: Any, name: str) -> None:
                 if all(map(_is_parallel, (inputs[0], *outputs), block_states)):
                     return
                 del BLOCKS[model]
+            # Such a chain is the blocks, and the hidden states are not theirs.
             usable = usable and len(row) < 2 <= n
+    # Layer 0 of a token must not depend on the tokens before it: here, the first is another one.
     text = short_text(model)
     text["input_ids"][:, 0] += 1 - 2 * (text["input_ids"][:, 0] > 1)
     with torch.no_grad():
@@ -369,13 +366,14 @@ def _with_heads(model: Any, sites: Sites, events: Sequence[Event]) -> Sites:
         return sites
     map_sites = replace(plain_sites, n_heads=heads[0])
     without, after = _run_pass(model, map_sites, ("maps", 1, _zero), inputs=plain)
-    if any(map(torch.equal, plain, without)):
+    if any(map(torch.equal, plain, without)):  # what we change is not what the block uses
         return sites
     readers = [_reader_of_heads(before, after, block, heads[0]) for block in sites.blocks]
     calls = tuple(x for x in readers if x)
     if len(calls) < len(plain):
         return map_sites
     head_sites = replace(map_sites, calls={**map_sites.calls, "heads": calls, "attention": calls})
+    # A head whose maps are 0 has the output 0: both changes must do the same.
     same, _ = _run_pass(model, head_sites, ("maps", None, count), ("heads", 1, _zero), inputs=plain)
     return head_sites if all(map(torch.allclose, same, without)) else map_sites
 

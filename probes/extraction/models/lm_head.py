@@ -61,12 +61,12 @@ class PassWithHead:
     """The output of a pass of the model without its head, and logits at some positions.
 
     Args:
-        output: of the model without its head, whose attributes this one has, too.
+        output: output of the model without its head; this one has all its attributes.
         lens: the head.
         positions: indices into the flattened (texts × length) positions. Shape (positions,).
 
     Attributes:
-        states: of the last layer at these positions. Shape (positions, hidden size).
+        states: states of the last layer at these positions. Shape (positions, hidden size).
     """
 
     def __init__(self, output: Any, lens: Lens, positions: torch.Tensor) -> None:
@@ -123,6 +123,7 @@ class Lens:
             logits = model(**arguments).logits[0].float()
         lens = cls(model, base, type(output), logits.shape[-1])
         lens_logits = lens.logits(output.last_hidden_state[0]).float()
+        # Rounding alone; a head that also reads other layers differs by far more.
         if (lens_logits - logits).abs().max() > 0.01 * (logits.max() - logits.min()):
             raise UserError(
                 f"{type(model).__name__} does not apply its language-model head to the last layer "
@@ -136,19 +137,11 @@ class Lens:
         return len(sites_of(self.base).blocks)
 
     def require_layers(self) -> None:
-        """Check that the norm between the last block and the head is known.
-
-        Raises:
-            UserError: the blocks are not found, or something else than a module comes after them.
-        """
+        """Check that the norm between the last block and the head is known."""
         sites_of(self.base).require(Site("layer", self.n_layers))
 
     def __call__(self, states: torch.Tensor, layer: int) -> torch.Tensor:
-        """The logits of states of a layer, which pass the final norm before the head.
-
-        Args:
-            states: shape (n, hidden size).
-        """
+        """Logits of a layer's states, after the final norm. (n, hidden size) to (n, vocabulary)."""
         norm = sites_of(self.base).norm
         if norm is not None and layer < self.n_layers:
             with torch.inference_mode():
@@ -156,11 +149,7 @@ class Lens:
         return self.logits(states)
 
     def logits(self, states: torch.Tensor) -> torch.Tensor:
-        """The logits of states of the last layer. Shape (n, vocabulary).
-
-        Args:
-            states: shape (n, hidden size).
-        """
+        """Logits of the last layer's states. (n, hidden size) to (n, vocabulary)."""
         output = self.output(last_hidden_state=states[None])
         ids = torch.zeros(1, len(states), dtype=torch.long, device=states.device)
         instance_forward = vars(self.base).get("forward")

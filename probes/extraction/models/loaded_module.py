@@ -147,9 +147,6 @@ def move_to(model: Any, part: Any, device: str) -> torch.device:
     """Move `part` of `model` to `device`, and return the device of the inputs.
 
     A model that is already spread over devices is not moved.
-
-    Raises:
-        UserError: this machine has no such device.
     """
     if device != MAP and getattr(model, "hf_device_map", None) is None:
         part.to(pick_device(device))
@@ -201,9 +198,8 @@ def switch_language(model: Any, tokenizer: Any, language: str) -> None:
 
 def accepted_arguments(model: Any) -> dict[str, bool]:
     """Arguments that avoid needless work, if the model's `forward` has them."""
-    return (
-        {"use_cache": False} if "use_cache" in inspect.signature(model.forward).parameters else {}
-    )
+    takes_cache = "use_cache" in inspect.signature(model.forward).parameters
+    return {"use_cache": False} if takes_cache else {}
 
 
 def takes_token_types(model: Any, highest: int) -> bool:

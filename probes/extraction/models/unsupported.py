@@ -19,7 +19,7 @@ from probes.extraction.models.model_files import ModelSource
 from probes.extraction.models.stored_dtype import stored_tensors
 
 _MOST_TENSORS = 100_000
-"""Of a model whose weights are not known; no real one has more."""
+"""Limit on the tensors of a model whose weights are not known; no real one has as many."""
 
 _NOT_LOADED = 1000, 10**8
 """Tensors, and numbers in them, that a model may have beside what its files hold several times over
@@ -177,7 +177,7 @@ _NO_WEIGHTS = re.compile(
     r"(inv_freq|position_ids|masked_bias|(attn|attention)\.bias|causal_mask|_float_tensor|version"
     r"|relative_position_index|num_batches_tracked)$"
 )
-"""What older versions of transformers stored of a model beside its weights: masks, frequencies."""
+"""Masks, frequencies and the like, which older versions of transformers stored beside weights."""
 
 
 _PROMPT = re.compile(r"(^|\.)(prefix_encoder|prompt_encoder|prompt_embeddings|soft_prompts?)\.")

@@ -63,8 +63,8 @@ class TokenTypes:
     """Token types, as the tokenizer assigns them.
 
     Attributes:
-        before, text, after: those of special tokens before a text, of the text, and of special
-            tokens after it.
+        before, text, after: types of the special tokens before a text, of the text itself, and of
+            the special tokens after it.
     """
 
     before: Sequence[int] = ()
@@ -172,7 +172,7 @@ class WordTokenizer:
         )
         ids, counts = self._split(list(index))
         missing = counts[words] == 0
-        missing[masked] = False
+        missing[masked] = False  # the mask token stands there, whatever the word is
         if missing.any() and self._unk_id is None:
             odd = list(index)[words[missing.argmax()]]
             raise UserError(
@@ -203,12 +203,7 @@ class WordTokenizer:
         return [name.removeprefix(_NONCHARACTER) for name in names]
 
     def _split_written(self, texts: Sequence[Text]) -> list[Pieces]:
-        """Split written texts; a piece belongs to the stretch of its first letter.
-
-        Raises:
-            UserError: a text yields no subword, and there is no unknown token; or subwords are out
-                of order.
-        """
+        """Split written texts; a piece belongs to the stretch of its first letter."""
         pieces = []
         for first in range(0, len(texts), _TEXTS_AT_ONCE):
             part = texts[first : first + _TEXTS_AT_ONCE]
@@ -232,24 +227,11 @@ class WordTokenizer:
                 parts = (ids[bounds[i] : bounds[i + 1]] for i in range(*text.kept_span))
                 unknown = sum(0 < len(x) <= 2 * int((x == self._unk_id).sum()) for x in parts)
                 letters = np.array(encoding.offsets or [(0, len(string))], dtype=np.int64)
-                pieces.append(
-                    Pieces(
-                        ids,
-                        bounds,
-                        unknown,
-                        token_words=token_words,
-                        letters=letters,
-                        rendered=chat,
-                    )
-                )
+                pieces.append(Pieces(ids, bounds, unknown, token_words, letters, chat))
         return pieces
 
     def _rendered(self, text: Text) -> Rendered | None:
-        """A chat as its template writes it; None for other texts.
-
-        Raises:
-            UserError: a message has special tokens that are not meant; see `ChatTemplate.render`.
-        """
+        """A chat as its template writes it; None for other texts."""
         if not text.chat:
             return None
         for number, content in enumerate([] if text.special else texts_of(text.words[0]), start=1):
@@ -400,7 +382,8 @@ def stretch_of_pieces(offsets: Sequence[tuple[int, int]], stretches: Sequence[st
     text = "".join(stretches)
     if len(stretches) == 1:
         return np.zeros(len(offsets), dtype=np.int64)
-    # For each character, the position of the next one that is not a space.
+    # For each character, the position of the next one that is not a space: pieces may begin with
+    # the space before their word.
     letter = np.where([char.isspace() for char in text], len(text), np.arange(len(text)))
     letter = np.append(np.minimum.accumulate(letter[::-1])[::-1], len(text))
     starts = letter[np.array([start for start, _ in offsets], dtype=np.int64)]

@@ -19,7 +19,7 @@ from probes.extraction.models.loaded_module import TRANSFORMERS_ERRORS, quiet_tr
 from probes.extraction.reading.collectors import Collector
 
 Way = Literal["in the model", "returned by the model"]
-"""How maps are read."""
+"""Ways to read maps: with our own attention function, or as the model returns them."""
 
 Take = Callable[[int, torch.Tensor, torch.Tensor], None]
 """See `AttentionCollector.take`."""
@@ -79,6 +79,7 @@ def way_to_read(model: Any, forward: Callable[[], torch.Tensor], n_blocks: int) 
             if out_of_memory(error):
                 raise
             continue
+        # In 16 bits, the same sums in another order differ by some units of the last place.
         tolerance = max(1e-2, 8 * torch.finfo(expected.dtype).eps)
         same = (states.float() - expected.float()).norm() <= tolerance * expected.float().norm()
         if same and len(sums) == n_blocks and all(((x - 1).abs() < 1e-2).all() for x in sums):
@@ -124,7 +125,7 @@ def maps_changed(model: Any, change: MapChange) -> Iterator[None]:
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import eager_mask
 
-    block = 0
+    block = 0  # attention functions are not told their block, so calls are counted
 
     def see(maps: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
         nonlocal block
@@ -207,6 +208,7 @@ def _maps_returned(model: Any, take: MapChange) -> Iterator[None]:
         return args, {**kwargs, "output_attentions": True}
 
     def hand_over(_: Any, args: Any, kwargs: dict[str, Any], output: Any) -> None:
+        # These maps come without a mask. In a decoder, no token attends to a later one.
         for block, maps in enumerate(output.attentions or (), start=1):
             mask = kwargs["attention_mask"].bool()
             visible = mask[:, None].expand(-1, mask.shape[1], -1)

@@ -56,7 +56,7 @@ class ChatTemplate:
     """A tokenizer's chat template, and how the tokenizer splits what it writes.
 
     Args:
-        tokenizer: of transformers, a fast one.
+        tokenizer: a fast tokenizer of transformers.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -156,7 +156,7 @@ class ChatTemplate:
             if unseen and absent == further:
                 raise UserError(f"--messages: the chat template leaves out message {number}.")
             content = message_text(message).strip()
-            unwritten += [*absent, *["content"] * bool(content and unseen)]
+            unwritten += [*absent, *(["content"] if content and unseen else ())]
             # In the place of an empty content, the template may write another thing.
             spans.append(
                 _content_span(content, text, longer, replaced, marker) if content else (0, 0)

@@ -156,6 +156,7 @@ class Encoder:
                 f"model has only {rows} embeddings. Use the model's own tokenizer."
             )
         config = self.model.config.get_text_config()
+        # Any token can pad, since the mask hides it. Some configurations name one without a vector.
         pads = (getattr(config, "pad_token_id", None), tokenizer.pad_token_id)
         self.pad_id: int = next((i for i in pads if i is not None and 0 <= i < rows), 0)
         with first_use(name):
@@ -209,7 +210,7 @@ class Encoder:
         ids[2, n_before] = (token + 1) % n_embeddings
         mask = torch.ones_like(ids)
         mask[:, -1] = 0
-        BLOCKS.pop(self.model, None)
+        BLOCKS.pop(self.model, None)  # an earlier encoder's, which may have been replaced since
         states = self.states({"input_ids": ids, "attention_mask": mask})
         shapes = {tuple(state.shape) for state in states}
         expected = (*ids.shape, states[-1].shape[-1])
@@ -298,6 +299,7 @@ class Encoder:
             if collector.reads_logits:
                 self.lens()  # its check would hand maps to the collector
             if isinstance(collector, AttentionCollector):
+                # The last text is the shortest: longest batches come first.
                 shortest = self._padded(
                     self._windows(shard, pieces, batches[-1][-1:], collector)[:1]
                 )
@@ -362,11 +364,7 @@ class Encoder:
         return self._checked_lens
 
     def _way_to_read(self, windows: PaddedWindows) -> Way:
-        """Find out how attention maps can be read; tried once on a window.
-
-        Raises:
-            UserError: they cannot be read.
-        """
+        """Find out how attention maps can be read; tried once on a window."""
         if self.way_to_read_attention is None:
             try:
                 self.way_to_read_attention = way_to_read(

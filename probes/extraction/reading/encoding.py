@@ -60,7 +60,6 @@ class StoreRequest:
 
     Attributes:
         cache: the folder of all stores.
-        model: the model that reads.
         dtype: the type in which the model computes.
         collector: keeps part of the forward passes.
         corpus: name of the corpus, for listings of the cache.
@@ -98,11 +97,7 @@ class StoreRequest:
         return store_folder(self.cache, self.key)
 
     def stored(self) -> Store | None:
-        """The store, which may lack shards; None if it has not been begun.
-
-        Raises:
-            UserError: the store is damaged.
-        """
+        """The store, which may lack shards; None if it has not been begun."""
         # A run that was killed may have left a folder without a manifest, but not one with shards.
         begun = (self.folder / MANIFEST).exists() or shard_folders(self.folder)
         try:
@@ -113,19 +108,11 @@ class StoreRequest:
             return None  # another process has just deleted it
 
     def missing(self) -> list[Shard]:
-        """The shards that lack a part; the whole view if the store has not been begun.
-
-        Raises:
-            UserError: the store is damaged.
-        """
+        """The shards that lack a part; the whole view if the store has not been begun."""
         return [shard for shard, _ in self._parts_missing()]
 
     def bytes_missing(self) -> int:
-        """Bytes that are still to be written.
-
-        Raises:
-            UserError: the store is damaged.
-        """
+        """Bytes that are still to be written."""
         missing = self._parts_missing()
         return sum(self.collector.only(x).bytes_of(shard, self.model) for shard, x in missing)
 
@@ -181,7 +168,7 @@ def as_given(request: StoreRequest, content: str) -> StoreRequest:
 
 
 def _in_float32(request: StoreRequest) -> StoreRequest:
-    """A copy of a reading of vectors that stores them in fp32."""
+    """A copy of the request, which stores vectors in fp32."""
     assert isinstance(request.collector, (WordVectors, TextVectors))
     return replace(request, collector=request.collector.in_float32())
 
@@ -194,9 +181,6 @@ def vectors_of(
     Args:
         request: see `word_vectors` and `text_vectors`.
         batch_tokens: see `collect`.
-
-    Raises:
-        UserError: see `collect`.
     """
     given_up = False
     try:
@@ -210,11 +194,7 @@ def vectors_of(
 
 
 def full_store(request: StoreRequest, encoder: Encoder, batch_tokens: int | None = None) -> Store:
-    """The store of a reading; what is missing is collected now.
-
-    Raises:
-        UserError: see `collect`.
-    """
+    """The store of a request, after what is missing has been collected."""
     collect(request, encoder, batch_tokens)
     return Store(request.cache, request.key)
 
@@ -226,14 +206,7 @@ Arrays = Mapping[str, torch.Tensor]
 def read(
     view: View, collector: Collector, encoder: Encoder, batch_tokens: int | None = None
 ) -> Iterator[tuple[Shard, Arrays]]:
-    """Arrays that a collector makes of each shard of a view; nothing is stored.
-
-    Args:
-        batch_tokens: see `collect`.
-
-    Raises:
-        UserError: see `Encoder.encode`.
-    """
+    """Arrays that a collector makes of each shard of a view; nothing is stored. See `collect`."""
     tokens = batch_tokens or default_batch_tokens(encoder.device.type)
     numbers = _shard_numbers(view, collector, encoder, tokens)
     with progress.bar(f"reading {encoder.info.name}", total=len(view.texts), unit="text"):
@@ -273,7 +246,6 @@ def read_changed(
         batch_tokens: see `collect`.
 
     Raises:
-        UserError: see `Encoder.encode` and `changed_passes`.
         NoHeadError: the collector reads logits, and the model has no head.
     """
     tokens = batch_tokens or default_batch_tokens(encoder.device.type)
@@ -322,6 +294,7 @@ def collect(request: StoreRequest, encoder: Encoder, batch_tokens: int | None = 
             except OutOfRangeError as error:
                 _give_up(store, str(error))
                 raise
+            # After a shard of our own, others may be free by now; otherwise there is only waiting.
             if busy and len(busy) == len(todo):
                 waiting = "for another process to encode the same text"
                 with locked(shard_lock(store.folder, busy[0].number), waiting=waiting):
@@ -331,14 +304,7 @@ def collect(request: StoreRequest, encoder: Encoder, batch_tokens: int | None = 
 
 
 def begin_store(request: StoreRequest, encoder: Encoder, batch_tokens: int | None = None) -> Store:
-    """The store, which is begun if there is none.
-
-    Args:
-        batch_tokens: see `collect`.
-
-    Raises:
-        UserError: it cannot be written, or a word yields no subword.
-    """
+    """The store, which is begun if there is none; it may lack shards. See `collect`."""
     folder, view = request.folder, request.view
     batch_tokens = batch_tokens or default_batch_tokens(encoder.device.type)
     require_writable(folder.parent)

@@ -74,7 +74,7 @@ def pad_windows(
 
     Args:
         n_prefix, n_suffix: special tokens before and after the pieces of each window.
-        types: those of the tokenizer, if the model takes token types; those of padding are 0.
+        types: the tokenizer's token types, if the model takes any; padding has type 0.
     """
     length = max(len(window.ids) for window in windows)
     ids = np.full((len(windows), length), pad_id, dtype=np.int64)

@@ -55,11 +55,8 @@ class ShardWriter:
         """Hand over a shard, after the previous one has been written.
 
         Args:
-            claim: what is closed when it is written: the lock of the shard.
+            claim: holds the lock of the shard; closed when the shard is written.
             folder, shard, arrays, counts, long: see `write_shard`.
-
-        Raises:
-            UserError: the previous one could not be written.
         """
         with claim:
             self.wait()
@@ -73,11 +70,7 @@ class ShardWriter:
             self._pending = self._thread.submit(write), claim.pop_all()
 
     def wait(self) -> None:
-        """Wait until the shard that was handed over is written.
-
-        Raises:
-            UserError: it could not be written.
-        """
+        """Wait until the shard that was handed over is written."""
         if self._pending is not None:
             done, claim = self._pending
             with claim:
@@ -96,14 +89,11 @@ def write_shard(
     """Write a shard under another name, and rename it when it is safely on disk.
 
     Args:
-        folder: that of the store.
+        folder: folder of the store.
         arrays: by part.
-        counts: of what was read, by name.
+        counts: counts of subwords and unknown words.
         long: places of the texts that took several windows.
-        threads: of the forward passes.
-
-    Raises:
-        UserError: the disk is full or the folder cannot be written.
+        threads: number of threads in the forward passes.
     """
     begun = folder / f"{_BEGUN}{shard.number:05d}"
     # Left by a run that was killed: the lock keeps others from writing this shard.

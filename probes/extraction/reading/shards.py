@@ -31,7 +31,6 @@ class Shard:
     Attributes:
         number: position among the view's shards.
         index: indices of the texts in the view, ascending. Shape (texts,).
-        texts: the texts.
     """
 
     number: int
@@ -79,11 +78,7 @@ def shard_numbers(
 
 
 def shards_of(view: View, numbers: Sequence[int]) -> list[Shard]:
-    """The shards of a view.
-
-    Args:
-        numbers: see `shard_numbers`.
-    """
+    """The shards of a view, by the number of each text's shard; see `shard_numbers`."""
     order = np.argsort(numbers, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(numbers))[:-1]) if len(numbers) else []
     return [Shard(number, part, [view.texts[i] for i in part]) for number, part in enumerate(parts)]

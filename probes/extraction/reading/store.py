@@ -60,7 +60,7 @@ class StoreKey:
         view: digest of the texts and of the words to keep.
         dtype: the type in which the model computes.
         collector: name and version of what keeps a part of the forward passes.
-        settings: those of the collector.
+        settings: settings of the collector.
         annotation: fingerprint of the annotation that it reads; empty if it reads none.
         source: SHA-256 of the collector's source, if it is a plug-in's.
     """
@@ -86,14 +86,12 @@ def store_folder(cache: Path, key: StoreKey) -> Path:
 
 
 class Store:
-    """The stored arrays of a key, of which shards may be missing.
+    """The stored arrays of a key; shards may be missing.
 
     Args:
         cache: the folder of all stores.
-        key: key of the store.
 
     Attributes:
-        folder: folder of the store.
         manifest: the content of ``manifest.json``.
 
     Raises:
@@ -125,14 +123,7 @@ class Store:
         return shards_of(view, self.manifest["shard_of"])
 
     def refresh(self, shard: int | None = None) -> None:
-        """Look for shards that have been added.
-
-        Args:
-            shard: look for this one alone.
-
-        Raises:
-            UserError: a shard's manifest is damaged.
-        """
+        """Look for shards that have been added, or only for parts of one shard."""
         for stored_shard in read_shards(self.folder, self.n_shards, shard):
             self._counts[stored_shard.number] = stored_shard.counts
             self._long[stored_shard.number] = stored_shard.long
@@ -188,7 +179,6 @@ class ShardFile:
     """An array of a shard.
 
     Attributes:
-        path: path of the file.
         n_bytes, crc32: expected size and checksum.
     """
 
@@ -210,7 +200,6 @@ class StoredShard(NamedTuple):
     """A folder of a shard.
 
     Attributes:
-        number: number of the shard.
         counts: counts of subwords and unknown words.
         long: positions of the texts that took several windows.
         files: arrays by part.
@@ -223,10 +212,7 @@ class StoredShard(NamedTuple):
 
 
 def read_shards(folder: Path, n_shards: int, shard: int | None = None) -> Iterator[StoredShard]:
-    """The shards in a store's folder; a shard whose parts were made at different times comes twice.
-
-    Args:
-        shard: only this one.
+    """The shards, or one, in a store's folder; one whose parts were made at two times comes twice.
 
     Raises:
         UserError: a manifest is damaged.
@@ -249,11 +235,7 @@ def read_shards(folder: Path, n_shards: int, shard: int | None = None) -> Iterat
 
 
 def shard_folders(folder: Path, shard: int | None = None) -> list[Path]:
-    """The folders of shards in a store's folder, in order.
-
-    Args:
-        shard: only those of this one.
-    """
+    """The folders of shards in a store's folder, in order; or only those of one shard."""
     pattern = "*-*" if shard is None else f"{shard:05d}-*"
     return sorted(path for path in folder.glob(pattern) if SHARD_NAME.fullmatch(path.name))
 
@@ -264,7 +246,7 @@ def shard_lock(folder: Path, shard: int) -> Path:
 
 
 def replacement(folder: Path) -> str:
-    """Why a store was given up for another key; empty if it was not."""
+    """Reason why a store was given up for another key; empty if it was not."""
     try:
         return str(json.loads((folder / REPLACED).read_bytes())["why"])
     except FileNotFoundError:
@@ -280,17 +262,13 @@ def require_room(folder: Path, n_bytes: int) -> None:
     Raises:
         UserError: it does not.
     """
-    free = shutil.disk_usage(_existing(folder)).free
+    above = (folder, *folder.absolute().parents)  # the folder may not exist yet
+    free = shutil.disk_usage(next(path for path in above if path.exists())).free
     if n_bytes > free:
         raise DiskError(
             f"{folder}: the vectors need {n_bytes / 1e6:,.1f} MB, {free / 1e6:,.1f} MB are free; "
             "choose another --cache-dir, or use --layers or --limit."
         )
-
-
-def _existing(folder: Path) -> Path:
-    """The folder, or the nearest one above it that exists."""
-    return next(path for path in (folder, *folder.absolute().parents) if path.exists())
 
 
 def checksum(path: Path) -> int:

@@ -96,11 +96,7 @@ class TextVectors(Collector):
             vectors.index_copy_(0, rows, merged)
 
     def finish(self) -> dict[str, Tensor]:
-        """The vectors of each layer and position in the storage type. Each (texts, hidden size).
-
-        Raises:
-            NotFiniteError, OutOfRangeError: see `probes.extraction.reading.collectors.to_store`.
-        """
+        """The vectors of each layer and position in the storage type. Each (texts, hidden size)."""
         arrays = {}
         for (layer, position), vectors in self._vectors.items():
             peak = float(vectors.abs().max())
@@ -130,7 +126,7 @@ def _vectors_of_pass(
     """Texts with something to take in these windows (n,), and the vectors (n, H).
 
     Args:
-        state: of one layer. Shape (windows, length, H).
+        state: states of one layer. Shape (windows, length, H).
         places: see `piece_at`; -1 for none as well. Shape (texts,).
     """
     flat = state.flatten(0, 1)

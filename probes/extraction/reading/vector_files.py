@@ -123,11 +123,7 @@ def _distinct_texts(
 
 
 def _finite_layers(path: Path, n_words: int) -> Layers:
-    """The vectors of each layer in a file. Each (words, dimensions).
-
-    Raises:
-        UserError: they do not have as many words.
-    """
+    """The vectors of each layer in a file. Each (words, dimensions)."""
     layers = _by_layer(path, _arrays_of_file(path, n_words), n_words)
     for layer, array in layers.items():
         finite = np.isfinite(array).all(axis=1)
@@ -140,11 +136,7 @@ def _finite_layers(path: Path, n_words: int) -> Layers:
 
 
 def _by_layer(path: Path, arrays: Mapping[str, NDArray[Any]], n_words: int) -> Layers:
-    """The arrays of each layer, by their names and shapes alone.
-
-    Raises:
-        UserError: a name is of no layer, or a shape does not fit.
-    """
+    """The arrays of each layer, by their names and shapes alone."""
     layers: Layers = {}
     for name, array in arrays.items():
         if name == "hidden_states":
@@ -174,11 +166,7 @@ def _by_layer(path: Path, arrays: Mapping[str, NDArray[Any]], n_words: int) -> L
 
 
 def _arrays_of_file(path: Path, n_words: int) -> dict[str, NDArray[Any]]:
-    """The arrays of a file. What a compressed one claims is checked before anything is inflated.
-
-    Raises:
-        UserError: it cannot be read, or does not fit.
-    """
+    """The arrays of a file. What a compressed one claims is checked before anything is inflated."""
     try:
         if path.suffix == ".safetensors":
             tensors = load_file(path)
@@ -230,6 +218,7 @@ def _static_layers(path: Path, sentences: Iterable[Sentence]) -> tuple[Layers, i
     with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
         for number, line in enumerate(file, start=1):
             word, _, numbers = line.rstrip().partition(" ")
+            # word2vec's header: how many words the file has, and the size of their vectors.
             if number == 1 and word.isdecimal() and numbers.strip().isdecimal():
                 claimed, size = int(word), int(numbers)
                 continue
@@ -330,11 +319,7 @@ class GivenVectors:
         )
 
     def require(self, site: Sublayer) -> None:
-        """Refuse a site, since given vectors are of layers.
-
-        Raises:
-            UserError: always.
-        """
+        """Refuse every site, since given vectors are of layers."""
         raise UserError(f"--sites {site}: {self.info.name} is given vectors, which are of layers.")
 
     def split(self, texts: Sequence[Text]) -> list[Pieces]:
@@ -355,7 +340,6 @@ class GivenVectors:
         Raises:
             UserError: something else than word vectors is asked for, a text has none, or a layer
                 was not given.
-            NotFiniteError, OutOfRangeError: see `WordVectors.finish`.
         """
         name = self.info.name
         if type(collector) is not WordVectors:

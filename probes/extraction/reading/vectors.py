@@ -56,11 +56,7 @@ class Sharded:
         return self.arrays[0].dtype
 
     def __getitem__(self, rows: Ints) -> NDArray[Any]:
-        """Copies of some rows, in the given order. Shape (n, hidden size).
-
-        Raises:
-            ValueError: there is no such row.
-        """
+        """Copies of some rows, in the given order. Shape (n, hidden size)."""
         copies = np.empty((len(rows), self.shape[1]), self.dtype)
         shard = np.searchsorted(self.bounds, rows, side="right") - 1
         in_order = np.argsort(shard, kind="stable")
@@ -81,9 +77,6 @@ class StoredVectors(Store):
     Attributes:
         starts: the first row of each text of the view; a text's kept words follow it. Shape
             (texts,).
-
-    Raises:
-        UserError: see `Store`.
     """
 
     _which: Position | Sublayer | None = None
@@ -105,11 +98,7 @@ class StoredVectors(Store):
         return int(self.manifest["layers"])
 
     def layer(self, index: int) -> Sharded:
-        """The vectors of one layer, mapped read-only.
-
-        Raises:
-            UserError: a file is damaged.
-        """
+        """The vectors of one layer, mapped read-only."""
         return Sharded(self.arrays(layer_part(index, self._which)))
 
     def derived(self, key: str, make: Callable[[], T]) -> T:

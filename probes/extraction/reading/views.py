@@ -132,13 +132,9 @@ def is_cut_away(example: Example) -> bool:
 
 def plain_view(corpus: Corpus) -> View:
     """The view of whole sentences, every word kept."""
-    return View("plain", _texts_once(plain_text(sentence) for sentence in corpus))
+    return view_over((plain_text(sentence) for sentence in corpus), "plain")
 
 
 def view_over(texts: Iterable[Text], name: ViewName) -> View:
-    """The view of a task that hides words or brings its own."""
-    return View(name, _texts_once(texts))
-
-
-def _texts_once(texts: Iterable[Text]) -> tuple[Text, ...]:
-    return tuple(dict.fromkeys(texts))
+    """The view of some texts, each of them once."""
+    return View(name, tuple(dict.fromkeys(texts)))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from probes.extraction.reading.alignment import Pieces
 
 Pooling = Literal["mean", "first", "last"]
-"""How a word's vector is made from those of its pieces."""
+"""The pieces that make a word's vector."""
 
 WINDOW_RULE = "half-overlapping windows, word read where farthest from an edge, v1"
 """Part of every key but those of models that may read from left to right."""
@@ -83,7 +83,7 @@ def windows_of_text(
         capacity: subwords that a window holds, special tokens not counted.
         prefix, suffix: special tokens around each window.
         causal: whether the model reads from left to right; see `window_of_pieces`.
-        text: its number.
+        text: number of the text.
         first_row: the row of its first kept word.
     """
     spans = window_spans(len(pieces.ids), capacity)
