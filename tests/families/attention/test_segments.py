@@ -6,7 +6,7 @@ import pytest
 import torch
 from head_numbers import HeadNumbers
 from killing import small_corpus
-from tiny_models import save
+from measuring import command_line, measure
 from transformers import AutoModel, AutoTokenizer
 
 from probes.cli.main import main
@@ -15,43 +15,34 @@ from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import NotServedError
 from probes.families.attention.heads import classes
 from probes.families.attention.segments import corpus_of_pairs, neighbours, strangers
-from probes.frames.frame import load
-
-
-def run(folder, model):
-    flags = "--measurements segment_attention --twins 0 --device cpu --threads 1"
-    places = ["--corpus", str(folder / "small"), "--output", str(folder / "results")]
-    places += ["--cache-dir", str(folder / "cache")]
-    return main(["--model", str(folder / model), *flags.split(), *places])
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A model with room for 100 tokens, and documents of three sentences."""
+def segments_run(session_runs, tmp_path_factory):
+    """Of a model with room for 100 tokens, on documents of three sentences."""
     folder = tmp_path_factory.mktemp("segments")
-    save("bert", folder / "bert", max_position_embeddings=100)
-    path = small_corpus(folder / "small", 90) / "test.conllu"
+    corpus = small_corpus(folder / "small", 90)
+    path = corpus / "test.conllu"
     sentences = path.read_text(encoding="utf-8").strip().split("\n\n")
-    named = [f"# newdoc id = d{i}\n" * (i % 3 == 0) + each for i, each in enumerate(sentences)]
-    path.write_text("\n\n".join(named) + "\n\n", encoding="utf-8")
-    assert run(folder, "bert") == 0
-    return folder
+    documents = [f"# newdoc id = d{i}\n" * (i % 3 == 0) + x for i, x in enumerate(sentences)]
+    path.write_text("\n\n".join(documents) + "\n\n", encoding="utf-8")
+    model = session_runs.model("bert", max_position_embeddings=100)
+    return measure("segment_attention", model, corpus, folder)
 
 
 @pytest.fixture(scope="module")
-def record(folder):
-    (record,) = load(folder / "results").records().values()
-    return record
+def record(segments_run):
+    return segments_run.record
 
 
 @pytest.fixture(scope="module")
-def expected(folder):
+def expected(segments_run):
     """Numbers of each pair that fits, by name. Each (layers, heads)."""
-    test = tuple(read_conllu(folder / "small" / "test.conllu", "en"))
+    test = tuple(read_conllu(segments_run.corpus / "test.conllu", "en"))
     pairs = [(test[i], test[i + 1]) for i in range(0, 90, 3)]
     control = corpus_of_pairs(Corpus("c", "", "", {"test": test})).splits["control"]
-    model = AutoModel.from_pretrained(folder / "bert", attn_implementation="eager").eval()
-    tokenizer = AutoTokenizer.from_pretrained(folder / "bert")
+    model = AutoModel.from_pretrained(segments_run.model, attn_implementation="eager").eval()
+    tokenizer = AutoTokenizer.from_pretrained(segments_run.model)
     found = []
     for (first, second), pair in zip(pairs, control, strict=True):
         assert pair.words[: len(first)] == first.words
@@ -125,9 +116,11 @@ def test_neighbours_are_compared_with_strangers(record, expected):
             assert row.n == len(expected)
 
 
-def test_a_model_without_a_second_segment_has_one_line(folder, capsys):
-    save("gpt2", folder / "gpt2")
-    assert run(folder, "gpt2") == 0
+def test_a_model_without_a_second_segment_has_one_line(
+    session_runs, segments_run, tmp_path, capsys
+):
+    model, corpus = session_runs.model("gpt2"), segments_run.corpus
+    assert main(command_line("segment_attention", model, corpus, tmp_path)) == 0
     said = capsys.readouterr().err
     assert "left out segment_attention of gpt2: it has no second segment" in said
 

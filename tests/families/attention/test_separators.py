@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from killing import small_corpus
-from tiny_models import build, save, save_tokenizer
+from measuring import command_line, measure
+from tiny_models import build, save_tokenizer
 from tiny_readings import collected
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
@@ -16,7 +16,6 @@ from probes.extraction.reading.encoder import Encoder
 from probes.extraction.reading.views import Text
 from probes.families.attention.head_maps import AttentionGradients, gradients_by_kind
 from probes.families.attention.separators import _gradient_collector
-from probes.frames.frame import load
 
 TEXTS = [
     Text(tuple(x.split()), (0, len(x.split())))
@@ -137,28 +136,18 @@ def test_texts_of_several_windows_have_no_numbers_and_no_mask_token_is_said():
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def gradients_run(session_runs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("separators")
     build("bert", "BertForMaskedLM")[0].save_pretrained(folder / "bert")
     save_tokenizer("bert", folder / "bert")
-    small_corpus(folder / "small", 60)
-    return folder
+    return measure("attention_gradients", folder / "bert", session_runs.corpus(60), folder)
 
 
-def run(folder, model):
-    flags = "--measurements attention_gradients --twins 0 --device cpu --threads 1"
-    places = ["--corpus", str(folder / "small"), "--output", str(folder / "results")]
-    places += ["--cache-dir", str(folder / "cache")]
-    return main(["--model", str(folder / model), *flags.split(), *places])
-
-
-def test_a_run_on_a_masked_model(folder):
-    assert run(folder, "bert") == 0
-    (record,) = load(folder / "results").records().values()
-    test = tuple(read_conllu(folder / "small" / "test.conllu", "en"))
+def test_a_run_on_a_masked_model(gradients_run):
+    test = tuple(read_conllu(gradients_run.corpus / "test.conllu", "en"))
     words = _gradient_collector(Corpus("c", "", "", {"test": test}), (), None)._words
-    model = AutoModelForMaskedLM.from_pretrained(folder / "bert").eval()
-    tokenizer = AutoTokenizer.from_pretrained(folder / "bert")
+    model = AutoModelForMaskedLM.from_pretrained(gradients_run.model).eval()
+    tokenizer = AutoTokenizer.from_pretrained(gradients_run.model)
     found = []
     for sentence in test:
         given = tokenizer([*sentence.words], is_split_into_words=True)
@@ -169,7 +158,11 @@ def test_a_run_on_a_masked_model(folder):
             found.append(by_hand(model, given["input_ids"], at, tokenizer.mask_token_id, 1, 1))
     assert 20 < len(found) < 60
     means = np.mean(found, axis=0)
-    rows = {(x.metric, x.layer, x.axes["to"]): x for x in record.rows if "baseline" not in x.axes}
+    rows = {
+        (x.metric, x.layer, x.axes["to"]): x
+        for x in gradients_run.record.rows
+        if "baseline" not in x.axes
+    }
     for layer in (1, 2):
         for kind, name in enumerate(("first token", "separators", "other tokens")):
             gradient = rows["attention_gradient", layer, name]
@@ -185,8 +178,8 @@ def test_a_run_on_a_masked_model(folder):
     assert ("relative_gradient", 1, "other tokens") not in rows
 
 
-def test_a_model_without_a_head_has_one_line(folder, capsys):
-    save("mpnet", folder / "mpnet")
-    assert run(folder, "mpnet") == 2
+def test_a_model_without_a_head_has_one_line(session_runs, tmp_path, capsys):
+    model, corpus = session_runs.model("mpnet"), session_runs.corpus(60)
+    assert main(command_line("attention_gradients", model, corpus, tmp_path)) == 2
     said = capsys.readouterr().err
     assert "its files have no weights of a language-model head" in said

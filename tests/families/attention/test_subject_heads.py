@@ -6,9 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from head_numbers import maps_of_words
-from measuring import measured
+from measuring import measure
 from planted_heads import at_random, context
-from tiny_models import save
 from transformers import AutoModel, AutoTokenizer
 
 from probes.data.items import minimal_pair
@@ -230,25 +229,20 @@ def test_a_planted_head_is_found():
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def pairs_run(session_runs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pairs")
-    save("bert", folder / "bert")
     with open(folder / "pairs.csv", "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["UID", "sentence_good", "sentence_bad"])
         for pair in made_pairs():
             writer.writerow([pair.paradigm, *(pair.texts[x][0] for x in ("good", "bad"))])
-    found = measured(
-        folder / "bert", folder / "pairs.csv", folder, measurement="subject_heads_of_pairs"
-    )
-    assert found.status == 0
-    (record,) = found.records.values()
-    return SimpleNamespace(folder=folder, record=record)
+    model, corpus = session_runs.model("bert"), folder / "pairs.csv"
+    return measure("subject_heads_of_pairs", model, corpus, folder)
 
 
-def test_numbers_of_pairs_are_those_of_maps_of_transformers(run):
-    model = AutoModel.from_pretrained(run.folder / "bert", attn_implementation="eager").eval()
-    tokenizer = AutoTokenizer.from_pretrained(run.folder / "bert")
+def test_numbers_of_pairs_are_those_of_maps_of_transformers(pairs_run):
+    model = AutoModel.from_pretrained(pairs_run.model, attn_implementation="eager").eval()
+    tokenizer = AutoTokenizer.from_pretrained(pairs_run.model)
     bits = {}
     for pair in made_pairs():
         words = pair.texts["good"][0].split()
@@ -260,7 +254,9 @@ def test_numbers_of_pairs_are_those_of_maps_of_transformers(run):
         subject, other = maps[..., -1, 1], maps[..., -1, 4]
         name = f"{kind}, {'same number' if same else 'attractor'}"
         bits.setdefault(name, []).append(-np.log2(subject / (subject + other)))
-    rows = [x for x in run.record.rows if x.metric == "confusion" and "baseline" not in x.axes]
+    rows = [
+        x for x in pairs_run.record.rows if x.metric == "confusion" and "baseline" not in x.axes
+    ]
     checked = 0
     for row in rows:
         if row.axes["feature"] in bits:
@@ -273,10 +269,12 @@ def test_numbers_of_pairs_are_those_of_maps_of_transformers(run):
     assert checked == 4 * 2 * 2
 
 
-def test_tables_of_pairs(run):
+def test_tables_of_pairs(pairs_run):
     tables = {
         table.title.rpartition(" · ")[0].rpartition(" · ")[2] or table.title: table
-        for table in measurement_tables(get_measurement("subject_heads_of_pairs"), [run.record])
+        for table in measurement_tables(
+            get_measurement("subject_heads_of_pairs"), [pairs_run.record]
+        )
     }
     mean, chosen = tables.values()
     assert [line.cells[0].text for line in mean.rows] == ["1", "2", "uniform"]

@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import tiny_runs
 import torch
 from grammar_models import grammar_models, training_text
+from measuring import command_line, measure
 from scipy.stats import bootstrap
 from sklearn.metrics import (
     balanced_accuracy_score,
@@ -86,18 +88,10 @@ def plain(folders: dict[str, Path]) -> dict[str, tuple[Any, Any]]:
     }
 
 
-def run(models: Sequence[Path], out: Path, **settings: Any) -> probes.Results:
-    places = {"cache_dir": out / "cache", "output": out / "results", "device": "cpu"}
-    return probes.run_probes(
-        [*map(str, models)], **{"twins": 0, "quiet": True, **places, **settings}
-    )
-
-
-def command(models: Sequence[Path], corpus: Path | str, out: Path, *more: str) -> int:
-    places = ["--cache-dir", str(out / "cache"), "--output", str(out / "results")]
-    names = [str(model) for model in models]
-    fixed = ["--twins", "0", "--device", "cpu", "--threads", "1"]
-    return main(["--model", *names, "--corpus", str(corpus), *fixed, *places, *more])
+def run(models: Sequence[Path], folder: Path, **settings: Any) -> probes.Results:
+    """A run of several models on a whole corpus."""
+    model, *others = models
+    return tiny_runs.run(model, folder, beside=others, limit=None, quiet=True, **settings)
 
 
 def rows(record: Record, metric: str, **axes: Any) -> list[Row]:
@@ -270,7 +264,7 @@ def table(path: Path, given: Sequence[Mapping[str, Any]]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def measured(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Any:
+def pairs_run(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Pairs of the grammar, and three of equal sentences, measured of both models and twins."""
     out = tmp_path_factory.mktemp("pairs")
     pairs = minimal_pairs(EACH, seed=41, seen=set(training_text()))
@@ -282,15 +276,10 @@ def measured(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory)
         for x in LONGER
     ]
     corpus = table(out / "pairs.csv", pairs)
-    found = run(
-        [folders["masked"], folders["causal"]],
-        out,
-        corpus=str(corpus),
-        twins=1,
-        measurements="pairs",
-    )
-    records = {record.model.name: record for record in found.others}
-    arrays = {record.model.name: read_arrays(path) for path, record in found.measured.items()}
+    models = [folders["masked"], folders["causal"]]
+    results = run(models, out, corpus=str(corpus), twins=1, measurements="pairs")
+    records = {record.model.name: record for record in results.others}
+    arrays = {record.model.name: read_arrays(path) for path, record in results.measured.items()}
     return SimpleNamespace(pairs=pairs, corpus=corpus, records=records, arrays=arrays, out=out)
 
 
@@ -301,11 +290,11 @@ def scales_of(record: Record) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["masked", "causal"])
 def test_pairs_of_the_grammar_are_told_apart_and_not_by_random_twins(
-    kind: str, measured: Any
+    kind: str, pairs_run: Any
 ) -> None:
-    phenomena = {p["UID"]: p["linguistics_term"] for p in measured.pairs}
+    phenomena = {p["UID"]: p["linguistics_term"] for p in pairs_run.pairs}
     for name, low, high in ((kind, 0.95, 1), (f"random:{kind}", 0.15, 0.85)):
-        record = measured.records[name]
+        record = pairs_run.records[name]
         for scoring in (PLL, L2R) if kind == "masked" else (CAUSAL,):
             axes = {"scoring": scoring, "per": "text"}
             for uid in PHENOMENA:
@@ -327,17 +316,17 @@ def test_pairs_of_the_grammar_are_told_apart_and_not_by_random_twins(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["masked", "causal"])
-def test_accuracy_is_that_of_plain_passes(kind: str, measured: Any, plain: Any) -> None:
-    record, values = measured.records[kind], measured.arrays[kind]["values"]
-    twin = measured.arrays[f"random:{kind}"]["values"]
+def test_accuracy_is_that_of_plain_passes(kind: str, pairs_run: Any, plain: Any) -> None:
+    record, values = pairs_run.records[kind], pairs_run.arrays[kind]["values"]
+    twin = pairs_run.arrays[f"random:{kind}"]["values"]
     assert values.shape == (4 if kind == "masked" else 2, 5 * EACH + 5)
-    uids = np.array([pair["UID"] for pair in measured.pairs])
+    uids = np.array([pair["UID"] for pair in pairs_run.pairs])
     for scale, name in enumerate(scales_of(record)):
         scoring, per = name.removeprefix("pair_accuracy, scoring ").split(", per ")
         take = np.sum if per == "text" else np.mean
         for i in [*range(0, 5 * EACH, 8), *range(5 * EACH, 5 * EACH + 5)]:
             good, bad = (
-                take(slow_scores(scoring, *plain[kind], measured.pairs[i][x]))
+                take(slow_scores(scoring, *plain[kind], pairs_run.pairs[i][x]))
                 for x in ("sentence_good", "sentence_bad")
             )
             assert values[scale, i] == (1 + np.sign(round(good - bad, 5))) / 2
@@ -346,7 +335,7 @@ def test_accuracy_is_that_of_plain_passes(kind: str, measured: Any, plain: Any) 
         for uid in PHENOMENA:
             (row,) = (
                 row
-                for row in measured.records[f"random:{kind}"].rows
+                for row in pairs_run.records[f"random:{kind}"].rows
                 if dict(row.axes).items() >= {"paradigm": uid, **axes}.items()
             )
             assert row.value == pytest.approx(twin[scale, uids == uid].mean())
@@ -367,13 +356,8 @@ def test_pairs_that_become_equal_when_cut_do_not_count(
     path = tmp_path / "pairs.csv"
     lines = ["sentence_good,sentence_bad", *map(",".join, pairs)]
     path.write_text("\n".join(lines), encoding="utf-8")
-    (record,) = run(
-        [folders["causal"]],
-        tmp_path,
-        corpus=str(path),
-        measurements="pairs",
-        options={"pairs": {"malformed": True}},
-    ).others
+    options = {"pairs": {"malformed": True}}
+    record = measure("pairs", folders["causal"], path, tmp_path, options=options).record
     assert "2 of 3 items do not count when cut: their texts become equal." in (record.notes)
     axes = {"scoring": CAUSAL, "per": "text", "perturbation": "cut"}
     cut = one(record, "pair_accuracy", **axes)
@@ -407,7 +391,7 @@ def test_completions_are_the_likeliest_words_of_a_plain_pass(
     model, tokenizer = plain["masked"]
     path = tmp_path / "facts.jsonl"
     path.write_text("\n".join(map(json.dumps, facts())))
-    (record,) = run([folders["masked"]], tmp_path, corpus=str(path), measurements="cloze").others
+    record = measure("cloze", folders["masked"], path, tmp_path).record
     assert record.measurement == "completion"
     ranks: dict[str, list[int]] = {}
     for fact in facts():
@@ -496,7 +480,7 @@ def test_unlike_phenomena_are_not_pooled_and_chance_stands_beside_each(
     path, its = tmp_path / "facts.csv", iter(items)
     path.write_text("subject,template,object\n" + "x,[X] [Y],y\n" * 3, encoding="utf-8")
     monkeypatch.setattr("probes.data.item_suites._fact", lambda *row: next(its))
-    (record,) = run([folders["masked"]], tmp_path, corpus=str(path), measurements="cloze").others
+    record = measure("cloze", folders["masked"], path, tmp_path).record
     for metric in ("completion_accuracy", "sensitivity", "sensitivity_chance"):
         assert not [x for x in record.rows if x.metric == metric and not {*x.axes} - _SCALES]
     for name, chance in (("expected", 1 / 3), ("plain", 1 / 2), ("negated", 1 / 2)):
@@ -879,8 +863,8 @@ def test_a_label_is_read_from_the_words_that_mostly_have_it(answered: Any, plain
 
 
 @pytest.fixture(scope="module")
-def few(measured: Any) -> Path:
-    return table(measured.out / "few.csv", measured.pairs[::5])
+def few(pairs_run: Any) -> Path:
+    return table(pairs_run.out / "few.csv", pairs_run.pairs[::5])
 
 
 @pytest.mark.slow
@@ -888,23 +872,21 @@ def test_a_model_without_a_head_is_left_out_and_the_other_is_measured(
     tiny_bert: Path, folders: dict[str, Path], few: Path, tmp_path: Path, capsys: Any
 ) -> None:
     why = "its files have no weights of a language-model head"
-    status = command([tiny_bert], few, tmp_path / "one", "--measurements", "pairs")
-    assert status == 2
+    assert main(command_line("pairs", tiny_bert, few, tmp_path / "one")) == 2
     assert why in capsys.readouterr().err
     assert not list((tmp_path / "one" / "results").rglob("*pairs*.json"))
 
     both = [tiny_bert, folders["causal"]]
-    status = command(both, few, tmp_path / "two", "--measurements", "pairs")
-    assert status == 1
+    assert main(command_line("pairs", both, few, tmp_path / "two")) == 1
     lines = [x for x in capsys.readouterr().err.splitlines() if why in x]
     assert len(lines) == 2  # when it happens, and at the end
     assert all("--model tiny-bert" in line for line in lines)
-    found = run(both, tmp_path / "two", corpus=str(few), measurements="pairs")
-    assert [record.model.name for record in found.others] == ["causal"]
-    (reason,) = found.failed.values()
+    results = run(both, tmp_path / "two", corpus=str(few), measurements="pairs")
+    assert [record.model.name for record in results.others] == ["causal"]
+    (reason,) = results.failed.values()
     assert why in reason
-    alone = run(both[1:], tmp_path / "three", corpus=str(few), measurements="pairs")
-    assert list(alone.others[0].rows) == list(found.others[0].rows)
+    alone = measure("pairs", folders["causal"], few, tmp_path / "three").record
+    assert list(alone.rows) == list(results.others[0].rows)
 
 
 @pytest.mark.slow
@@ -928,8 +910,8 @@ def test_what_does_not_fit_is_refused_in_one_line(
     capsys: Any,
 ) -> None:
     (tmp_path / "facts.csv").write_text("subject,template,object\nOslo,[X] is in [Y].,Norway\n")
-    place = {"pairs": few, "facts": tmp_path / "facts.csv"}.get(corpus, corpus)
-    assert command([folders["causal"]], place, tmp_path, "--measurements", asked) == 2
+    path = {"pairs": few, "facts": tmp_path / "facts.csv"}.get(corpus, corpus)
+    assert main(command_line(asked, folders["causal"], path, tmp_path)) == 2
     lines = capsys.readouterr().err.splitlines()
     (line,) = (x for x in lines if asked in x or "--corpus" in x)
     assert says in line

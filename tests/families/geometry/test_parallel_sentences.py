@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from measuring import command_line, measure
 from plain_passes import hand_vectors
 from scipy.spatial.distance import cdist
 from scipy.stats import f_oneway
 from sklearn.neighbors import KNeighborsClassifier
-from tiny_runs import run
 from transformers import AutoTokenizer
 
 import probes
@@ -121,8 +121,8 @@ def translated(words):
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory, tiny_bert):
-    """Record, and sentences by language; each file has sentences that others lack."""
+def parallel_run(tmp_path_factory, tiny_bert):
+    """A run with its sentences by language; each file has sentences that others lack."""
     folder, rng = tmp_path_factory.mktemp("parallel"), np.random.default_rng(0)
     pairs = {f"n{i}": rng.choice(WORDS, int(rng.integers(2, 9))).tolist() for i in range(N_PAIRS)}
     theirs = {name: translated(words) for name, words in reversed(pairs.items())}
@@ -132,17 +132,12 @@ def found(tmp_path_factory, tiny_bert):
         written(folder / "bb_x-ud-test.conllu", {"w1": ["cat"], "w2": ["dog"], **theirs}),
         written(folder / "cc_x-ud-test.conllu", mixed),
     ]
-    (record,) = run(
-        tiny_bert,
-        folder,
-        corpus=own,
-        split_by="document",
-        measurements="parallel_sentences",
-        options={"parallel_sentences": {"files": ",".join(files)}},
-        limit=None,
-    ).measured.values()
+    settings = {"split_by": "document"}
+    settings["options"] = {"parallel_sentences": {"files": ",".join(files)}}
+    run = measure("parallel_sentences", tiny_bert, own, folder, **settings)
     languages = {"own": pairs, "bb_x": theirs, "cc_x": mixed}
-    return record, {name: [part[x] for x in pairs] for name, part in languages.items()}
+    run.languages = {name: [part[x] for x in pairs] for name, part in languages.items()}
+    return run
 
 
 def ngrams(words):
@@ -165,8 +160,8 @@ def cosines_of_letters(one, other):
 
 
 @pytest.mark.parametrize("language", ["bb_x", "cc_x"])
-def test_a_run_has_the_numbers_of_plain_transformers(language, found, tiny_bert):
-    record, languages = found
+def test_a_run_has_the_numbers_of_plain_transformers(language, parallel_run, tiny_bert):
+    record, languages = parallel_run.record, parallel_run.languages
     fitted = np.arange(N_PAIRS) // 2 % 2 == 0
     both = languages["own"], languages[language]
     states = [np.stack([x.mean(1) for x in hand_vectors(tiny_bert, part)], 1) for part in both]
@@ -218,8 +213,8 @@ def test_a_run_has_the_numbers_of_plain_transformers(language, found, tiny_bert)
         same(record.rows.at("common_pieces", split="all", **axes), shares)
 
 
-def test_what_has_no_translation_is_counted(found):
-    record, _ = found
+def test_what_has_no_translation_is_counted(parallel_run):
+    record = parallel_run.record
     assert record.notes[0].startswith("90 of 92 sentences are in all files.")
     assert record.facts["candidates"] == 44
 
@@ -252,10 +247,9 @@ def test_files_that_cannot_be_used_are_refused(flags, says, tiny_bert, tmp_path,
             text = Path(other).read_text(encoding="utf-8")
             Path(other).write_text(re.sub("# sent_id.*\n", "", text), encoding="utf-8")
         flags = f"{other},{again}" if flags == "twice" else other
-    command = ["--model", str(tiny_bert), "--corpus", own, "--split-by", "sentence", "--quick"]
-    command += ["--measurements", "parallel_sentences", "--output", str(tmp_path / "r")]
-    command += ["--cache-dir", str(tmp_path / "c")]
-    assert main([*command, *(["--parallel-sentences-files", flags] if flags else [])]) == 2
+    files = ["--parallel-sentences-files", flags] if flags else []
+    line = command_line("parallel_sentences", tiny_bert, own, tmp_path, "--split-by", "sentence")
+    assert main([*line, *files]) == 2
     assert says in capsys.readouterr().err
 
 
@@ -263,11 +257,11 @@ def test_given_vectors_are_refused(tmp_path):
     own = written(tmp_path / "aa_own-ud-test.conllu", {f"n{i}": ["dog"] for i in range(20)})
     (tmp_path / "static.vec").write_text("1 2\ndog 1.0 2.0\n")
     with pytest.raises(probes.UserError, match="given vectors have no sentence vectors; leave it"):
-        run(
+        measure(
+            "parallel_sentences",
             f"vectors:{tmp_path / 'static.vec'}",
+            own,
             tmp_path,
-            corpus=own,
             split_by="sentence",
-            measurements="parallel_sentences",
             options={"parallel_sentences": {"files": own}},
         )

@@ -8,9 +8,9 @@ import pytest
 import torch
 from corpus_records import corpus_record
 from grammar_models import grammar_models
+from measuring import measure
 from plain_passes import stored_probe, vectors_of_words, words_of_tokens
 from slow_scores import left_to_right, within_word_l2r
-from tiny_runs import run
 from toy_grammar import attractors
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
@@ -46,12 +46,10 @@ def model(folder_of_model):
 
 
 @pytest.fixture(scope="module")
-def found(folder_of_model, tmp_path_factory):
+def run(folder_of_model, tmp_path_factory):
+    settings = {"tasks": ("pos", "agreement"), "probes": "linear"}
     folder = tmp_path_factory.mktemp("ablation")
-    settings = {"tasks": ("pos", "agreement"), "probes": "linear", "measurements": "ablation"}
-    results = run(folder_of_model, folder, corpus=attractors(), limit=None, **settings)
-    (record,) = results.measured.values()
-    return folder, results, record
+    return measure("ablation", folder_of_model, attractors(), folder, **settings)
 
 
 def without_attention(model, layer, heads, size):
@@ -82,8 +80,8 @@ def columns_of(model, layer, head):
 
 
 @pytest.mark.slow
-def test_drops_are_those_of_a_model_with_other_weights(found, tokenizer, model):
-    folder, results, record = found
+def test_drops_are_those_of_a_model_with_other_weights(run, tokenizer, model):
+    folder, results, record = run.folder, run.results, run.record
     config, last = model.config, model.config.num_hidden_layers
     size, n_heads = config.hidden_size // config.num_attention_heads, config.num_attention_heads
     (result,) = [each for each in results if each.task.name == "pos"]
@@ -108,8 +106,8 @@ def test_drops_are_those_of_a_model_with_other_weights(found, tokenizer, model):
 
 
 @pytest.mark.slow
-def test_a_skipped_block_is_one_that_is_not_there(found, tokenizer, model):
-    folder, results, record = found
+def test_a_skipped_block_is_one_that_is_not_there(run, tokenizer, model):
+    folder, results, record = run.folder, run.results, run.record
     (result,) = [each for each in results if each.task.name == "pos"]
     del model.bert.encoder.layer[0]
     score, n, _ = accuracy_on_pos(folder, tokenizer, model.bert)
@@ -119,8 +117,8 @@ def test_a_skipped_block_is_one_that_is_not_there(found, tokenizer, model):
 
 
 @pytest.mark.slow
-def test_heads_are_chosen_by_what_they_cost_on_dev(found, tokenizer, model):
-    folder, _, record = found
+def test_heads_are_chosen_by_what_they_cost_on_dev(run, tokenizer, model):
+    folder, record = run.folder, run.record
     size = model.config.hidden_size // model.config.num_attention_heads
     intact, n, _ = accuracy_on_pos(folder, tokenizer, model.bert, "dev")
     for layer, head in ((1, 2), (2, 1)):
@@ -141,8 +139,8 @@ def test_heads_are_chosen_by_what_they_cost_on_dev(found, tokenizer, model):
 
 
 @pytest.mark.slow
-def test_the_record_is_current_and_says_nothing_of_layers_below(found):
-    *_, record = found
+def test_the_record_is_current_and_says_nothing_of_layers_below(run):
+    record = run.record
     assert is_current(record)
     for row in record.rows:
         if row.metric in (DROP, "cosine"):
@@ -150,8 +148,8 @@ def test_the_record_is_current_and_says_nothing_of_layers_below(found):
 
 
 @pytest.mark.slow
-def test_the_models_own_answers_are_those_of_plain_passes(found, tokenizer, model):
-    *_, record = found
+def test_the_models_own_answers_are_those_of_plain_passes(run, tokenizer, model):
+    record = run.record
     corpus = attractors()
     forms = Forms.of(corpus.splits["train"])
     n_heads = model.config.num_attention_heads
@@ -215,9 +213,9 @@ def test_words_without_letters_have_no_loss(tmp_path, tmp_path_factory):
     corpus = attractors()
     texts, words = loss_words([replace(corpus.splits["test"][0], written=())], causal=True)
     assert words[texts[0]].tolist() == list(range(len(texts[0].words) - 1))  # all but the dot
-    settings = {"tasks": ("agreement",), "probes": "linear", "measurements": "ablation"}
+    settings = {"tasks": "agreement", "probes": "linear"}
     settings["options"] = {"ablation": {"sentences": 20}}
-    (record,) = run(path, tmp_path, corpus=corpus, limit=None, **settings).measured.values()
+    record = measure("ablation", path, corpus, tmp_path, **settings).record
     shorter = copy.deepcopy(its.eval())
     del shorter.transformer.h[0]
     increases = []
@@ -237,8 +235,8 @@ def test_words_without_letters_have_no_loss(tmp_path, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_p_values_are_of_heads_that_change_enough(found):
-    *_, record = found
+def test_p_values_are_of_heads_that_change_enough(run):
+    record = run.record
     heads = [x for x in record.rows if x.metric == DROP and x.axes["disabled"] == HEAD]
     at_last = [row for row in heads if row.axes["at"] == 2]
     assert all(row.p is None for row in heads if row.axes["at"] < 2)

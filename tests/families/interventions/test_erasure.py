@@ -7,12 +7,12 @@ import pytest
 import torch
 from concept_erasure import LeaceFitter
 from grammar_models import grammar_models
+from measuring import measure
 from plain_passes import stored_probe, vectors_of_words, word_of_pieces
 from scipy.stats import t
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from statistics_simulation import false_effects
-from tiny_runs import run
 from toy_grammar import attractors
 from transformers import AutoModel, AutoTokenizer
 
@@ -28,24 +28,20 @@ def models(tmp_path_factory):
     return grammar_models(tmp_path_factory)
 
 
-def measured(model, folder, task, measurements="erasure"):
-    settings = {"tasks": (task,), "probes": "linear", "measurements": measurements}
-    results = run(model, folder, corpus=attractors(), limit=None, **settings)
-    (record,) = results.measured.values()
-    return folder, results, record
-
-
 @pytest.fixture(scope="module")
 def masked(models, tmp_path_factory):
-    return measured(models["masked"], tmp_path_factory.mktemp("erasure"), "pos")
+    folder, settings = tmp_path_factory.mktemp("erasure"), {"tasks": "pos", "probes": "linear"}
+    return measure("erasure", models["masked"], attractors(), folder, **settings)
 
 
 @pytest.fixture(scope="module")
 def causal(models, tmp_path_factory):
     """Its language-model head is linear, so that nothing can be read that was erased there."""
-    return measured(
-        models["causal"], tmp_path_factory.mktemp("erasure"), "agreement", "cloze,erasure"
+    folder, settings = (
+        tmp_path_factory.mktemp("erasure"),
+        {"tasks": "agreement", "probes": "linear"},
     )
+    return measure("cloze,erasure", models["causal"], attractors(), folder, **settings)
 
 
 def drop(record, task, layer, at, eraser=LABELS, less=NOTHING, fit="frozen"):
@@ -55,7 +51,7 @@ def drop(record, task, layer, at, eraser=LABELS, less=NOTHING, fit="frozen"):
 
 @pytest.mark.slow
 def test_erased_where_it_is_read_number_costs_more_than_the_controls(causal):
-    _, (result,), record = causal
+    (result,), record = causal.results, causal.record
     intact = result.evidence["cloze"].rows.at("cloze_accuracy")
 
     def cost(eraser, less=NOTHING):
@@ -69,7 +65,7 @@ def test_erased_where_it_is_read_number_costs_more_than_the_controls(causal):
 
 @pytest.mark.slow
 def test_the_probe_of_the_layer_loses_more_than_by_the_control(causal):
-    *_, record = causal
+    record = causal.record
     for layer in (1, LAST):
         erased, control = (drop(record, "agreement", layer, layer, x) for x in (LABELS, CONTROL))
         assert erased.value > control.value
@@ -78,7 +74,7 @@ def test_the_probe_of_the_layer_loses_more_than_by_the_control(causal):
 
 @pytest.mark.slow
 def test_drops_are_those_of_plain_passes_with_a_hook(masked, models):
-    folder, _, record = masked
+    record = masked.record
     tokenizer = AutoTokenizer.from_pretrained(models["masked"])
     model = AutoModel.from_pretrained(models["masked"]).eval()
     corpus = attractors()
@@ -113,7 +109,7 @@ def test_drops_are_those_of_plain_passes_with_a_hook(masked, models):
         words_of[tuple(given["input_ids"][0].tolist())] = of
     erased_train = vectors_of_words(model, tokenizer, train)[LAST]
     erased = vectors_of_words(model, tokenizer, test)[LAST]
-    probe = stored_probe(folder, "pos", LAST)
+    probe = stored_probe(masked.folder, "pos", LAST)
 
     def accuracy(vectors):
         return (probe.predict(vectors) == gold).mean()
@@ -175,7 +171,7 @@ def test_draws_are_averaged_and_their_variance_depends_on_what_they_are_compared
 
 @pytest.mark.slow
 def test_the_record_is_current_and_has_all_layers(masked):
-    *_, record = masked
+    record = masked.record
     assert is_current(record)
     for row in record.rows:
         if row.metric == DROP:

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 from grammar_models import save_causal, word_level
+from measuring import command_line, measure
 from scipy.stats import bootstrap
 from sklearn.decomposition import TruncatedSVD
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from statistics_simulation import drawn_tokens, exchanged_words
-from tiny_runs import run
 from toy_grammar import AUXILIARIES, PERSONS, attractors
 from transformers import (
     AutoModelForCausalLM,
@@ -79,18 +79,16 @@ def corpus(tmp_path_factory):
     return path
 
 
-def measured(model, folder, corpus, pairs, training=10):
-    """The record and its rows by metric, direction, layer and place."""
+def interchange_run(model, folder, corpus, pairs, training=10):
+    """A run with its rows by metric, direction, layer and place in the text."""
     options = {"interchange": {"pairs": pairs, "training": training}}
-    settings = {"limit": None, "twins": 0, "measurements": "interchange", "options": options}
-    results = run(model, folder, corpus=str(corpus), **settings)
-    (record,) = results.measured.values()
-    found = {}
-    for row in record.rows:
+    run = measure("interchange", model, corpus, folder, options=options)
+    run.rows = {}
+    for row in run.record.rows:
         where = row.axes.get("at") or (row.axes["paradigm"], row.axes["position"])
         metric = row.metric if row.axes["answers"] == OWN else row.axes["answers"]
-        found[metric, row.axes["direction"], row.layer, where] = row
-    return record, found
+        run.rows[metric, row.axes["direction"], row.layer, where] = row
+    return run
 
 
 def sentences(*pairs, paradigm="p"):
@@ -339,7 +337,7 @@ def test_rows_are_those_of_plain_passes_with_hooks(random_model, corpus, tmp_pat
     directions of its own: random ones with steps as long as along the mean difference, and the
     mean difference of classes that are shuffled within pairs.
     """
-    _, found = measured(random_model, tmp_path, corpus, 10)
+    rows = interchange_run(random_model, tmp_path, corpus, 10).rows
     tokenizer = AutoTokenizer.from_pretrained(random_model)
     model = AutoModelForCausalLM.from_pretrained(random_model).eval()
     start = [tokenizer.bos_token_id]
@@ -390,17 +388,17 @@ def test_rows_are_those_of_plain_passes_with_hooks(random_model, corpus, tmp_pat
                         odds = [(x[one] - x[other]).numpy() for x in (before, after)]
                         moved.append(np.abs(odds[0] - odds[1]).mean())
                 where = name, layer, (paradigm, place + 1)
-                assert found[RATIO, *where].value == pytest.approx(np.mean(ratios), abs=2e-3)
-                assert found[ARBITRARY, *where].value == pytest.approx(np.mean(moved), abs=2e-3)
+                assert rows[RATIO, *where].value == pytest.approx(np.mean(ratios), abs=2e-3)
+                assert rows[ARBITRARY, *where].value == pytest.approx(np.mean(moved), abs=2e-3)
                 less = np.mean(ratios) - np.mean(moved)
-                assert found[DIFFERENCE, *where].value == pytest.approx(less, abs=2e-3)
+                assert rows[DIFFERENCE, *where].value == pytest.approx(less, abs=2e-3)
                 if name == "mean difference":
                     as_long = steps
                 elif name == "random":
                     assert steps == pytest.approx(as_long)
                 if flips:
-                    assert found[FLIPPED, *where].value == pytest.approx(np.mean(flips))
-                    assert found[FLIPPED, *where].n == len(flips)
+                    assert rows[FLIPPED, *where].value == pytest.approx(np.mean(flips))
+                    assert rows[FLIPPED, *where].n == len(flips)
                 checked += 1
     assert checked > 30
 
@@ -415,31 +413,30 @@ def grammar_model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def knows_grammar(grammar_model, corpus):
-    """The record and rows of this model."""
-    return measured(grammar_model, grammar_model.parent, corpus, 14, 14)
+    return interchange_run(grammar_model, grammar_model.parent, corpus, 14, 14)
 
 
 @pytest.mark.slow
 def test_number_is_where_the_grammar_has_it_and_nowhere_else(knows_grammar):
     """Erasure finds it at the last layer of the verb's place; here, too."""
-    record, found = knows_grammar
+    record, rows = knows_grammar.record, knows_grammar.rows
     for place, layer in ((CHANGED, 0), (LAST, 2)):
-        assert found[FLIPPED, "whole", layer, place].value == 1  # exactly the source's answer
-    assert found[FLIPPED, "whole", 0, CHANGED].n > 0.9 * found[RATIO, "whole", 0, CHANGED].n
-    assert found[ACCURACY, "whole", 0, CHANGED].value > 0.9
-    assert found[RATIO, "whole", 0, CHANGED].p is None
-    near = [key for key in found if key[0] == FLIPPED and key[3] == ("near", 4)]
+        assert rows[FLIPPED, "whole", layer, place].value == 1  # exactly the source's answer
+    assert rows[FLIPPED, "whole", 0, CHANGED].n > 0.9 * rows[RATIO, "whole", 0, CHANGED].n
+    assert rows[ACCURACY, "whole", 0, CHANGED].value > 0.9
+    assert rows[RATIO, "whole", 0, CHANGED].p is None
+    near = [key for key in rows if key[0] == FLIPPED and key[3] == ("near", 4)]
     assert near
     for _, direction, layer, place in near:  # "near the": the number is carried over, not there
-        assert found[FLIPPED, direction, layer, place].value < 0.1
+        assert rows[FLIPPED, direction, layer, place].value < 0.1
     for direction in ("mean difference", "LEACE"):
-        assert found[FLIPPED, direction, 2, LAST].value > 0.9
-    for (metric, direction, *_), row in found.items():
+        assert rows[FLIPPED, direction, 2, LAST].value > 0.9
+    for (metric, direction, *_), row in rows.items():
         if metric == FLIPPED and direction == "random":
             assert row.value < 0.1
-    ratio, moved = (found[metric, "LEACE", 2, LAST].value for metric in (RATIO, ARBITRARY))
+    ratio, moved = (rows[metric, "LEACE", 2, LAST].value for metric in (RATIO, ARBITRARY))
     assert moved < 0.5 * ratio
-    n, every = (found[metric, "whole", 0, ("near", 2)].n for metric in (FLIPPED, RATIO))
+    n, every = (rows[metric, "whole", 0, ("near", 2)].n for metric in (FLIPPED, RATIO))
     assert next(note for note in record.notes if note.startswith("near:")) == (
         f"near: of {n} continuations answered right, the whole vector flips most if taken from "
         "'queen/queens' (position 2) at layer 0 or 'nurse' (position 5) at layers 1–2. There, the "
@@ -451,10 +448,9 @@ def test_number_is_where_the_grammar_has_it_and_nowhere_else(knows_grammar):
 @pytest.mark.slow
 def test_erasure_finds_number_where_interchange_does(knows_grammar, grammar_model, tmp_path):
     """At the last token from layer 1 on; at layer 0, neither changes an answer there."""
-    _, exchanged = knows_grammar
-    settings = {"tasks": ("agreement",), "probes": "linear", "measurements": "erasure"}
-    results = run(grammar_model, tmp_path, corpus=attractors(), limit=None, **settings)
-    (record,) = results.measured.values()
+    exchanged = knows_grammar.rows
+    settings = {"tasks": "agreement", "probes": "linear"}
+    record = measure("erasure", grammar_model, attractors(), tmp_path, **settings).record
     for layer in range(3):
         labels, *controls = (
             record.rows.at(CLOZE, layer, erased="agreement", eraser=x, less="nothing").value
@@ -474,7 +470,7 @@ def test_a_masked_model_answers_at_the_masked_place(tmp_path, corpus):
     plain = BertForMaskedLM(BertConfig(vocab_size=len(tokenizer), **sizes, **layers)).eval()
     plain.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
-    _, found = measured(tmp_path / "model", tmp_path, corpus, 10)
+    rows = interchange_run(tmp_path / "model", tmp_path, corpus, 10).rows
     follows, changed = [], []
     for _, _, test, *_ in pairs_of(corpus, tokenizer, False, 10):
         for pair in test:
@@ -493,15 +489,13 @@ def test_a_masked_model_answers_at_the_masked_place(tmp_path, corpus):
                 follows.append(float(after[s] > after[b]))
                 changed.append(float(before[b] - before[s] + after[s] - after[b]))
     for layer, at in ((0, CHANGED), (2, MASKED)):
-        assert found[ACCURACY, "whole", layer, at].value == pytest.approx(np.mean(follows))
-        assert found[RATIO, "whole", layer, at].value == pytest.approx(np.mean(changed), abs=1e-3)
+        assert rows[ACCURACY, "whole", layer, at].value == pytest.approx(np.mean(follows))
+        assert rows[RATIO, "whole", layer, at].value == pytest.approx(np.mean(changed), abs=1e-3)
 
 
 def test_a_corpus_without_such_pairs_is_left_out_with_the_reason(tmp_path, random_model, capsys):
     path = tmp_path / "pairs.csv"
     path.write_text("sentence_good,sentence_bad\nthe cook laughs,the laughs cook\n")
-    places = ["--cache-dir", str(tmp_path / "cache"), "--output", str(tmp_path / "results")]
-    given = ["--model", str(random_model), "--corpus", str(path), "--twins", "0", *places]
-    assert main([*given, "--measurements", "interchange"]) == 0
+    assert main(command_line("interchange", random_model, path, tmp_path)) == 0
     said = " ".join(capsys.readouterr().err.split())
     assert "none of its 1 paradigms has 10 pairs of prompts that differ in one token" in said

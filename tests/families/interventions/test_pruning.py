@@ -7,11 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from killing import small_corpus
+from measuring import measure
 from plain_passes import stored_probe, vectors_of_words, words_of_tokens
 from scipy.stats import spearmanr
 from tiny_models import FAMILIES, build_config, save_tokenizer
-from tiny_runs import run
+from tiny_runs import run as quick_run
 from torch.nn.functional import cross_entropy
 from transformers import AutoTokenizer, BertForMaskedLM
 
@@ -25,6 +25,7 @@ DEAD = 2, 2
 """A head that nothing reads."""
 
 SIZE, SENTENCES = 8, 25
+POS = {"tasks": ("pos",), "probes": "linear"}
 
 
 def without(model, heads):
@@ -37,7 +38,7 @@ def without(model, heads):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def run(session_runs, tmp_path_factory):
     folder, family = tmp_path_factory.mktemp("pruning"), FAMILIES["bert"]
     changes = {"num_hidden_layers": 3, "max_position_embeddings": 256}
     with torch.random.fork_rng(devices=[]):
@@ -45,28 +46,24 @@ def folder(tmp_path_factory):
         model = BertForMaskedLM(build_config(family, family.tokenizer(), **changes)).eval()
     without(model, [DEAD]).save_pretrained(folder / "bert")
     save_tokenizer("bert", folder / "bert")
-    small_corpus(folder / "small", 40)
-    return folder
+    settings = {**POS, "options": {"pruning": {"sentences": SENTENCES}}}
+    return measure("pruning", folder / "bert", session_runs.corpus(40), folder, **settings)
 
 
 @pytest.fixture(scope="module")
-def record(folder):
-    settings = {"tasks": ("pos",), "probes": "linear", "measurements": "pruning"}
-    settings["options"] = {"pruning": {"sentences": SENTENCES}}
-    results = run(folder / "bert", folder, corpus=str(folder / "small"), limit=None, **settings)
-    (record,) = results.measured.values()
-    return record
+def record(run):
+    return run.record
 
 
 @pytest.fixture(scope="module")
-def plain(folder):
+def plain(run):
     """The model and its tokenizer, as transformers loads them."""
-    model = BertForMaskedLM.from_pretrained(folder / "bert").eval()
-    return model, AutoTokenizer.from_pretrained(folder / "bert")
+    model = BertForMaskedLM.from_pretrained(run.model).eval()
+    return model, AutoTokenizer.from_pretrained(run.model)
 
 
-def sentences(folder, split):
-    every = list(read_conllu(folder / "small" / f"{split}.conllu", "en"))
+def sentences(run, split):
+    every = list(read_conllu(run.corpus / f"{split}.conllu", "en"))
     return [every[i] for i in sampled_sentences(len(every), SENTENCES)]
 
 
@@ -83,15 +80,15 @@ def losses(model, tokenizer, sentences):
         yield cross_entropy(model(input_ids=masked).logits[0, own], ids[0, own], reduction="none")
 
 
-def loss_of(folder, plain, heads):
+def loss_of(run, plain, heads):
     """Loss per piece of test without some heads."""
     with torch.no_grad():
-        own = torch.cat([*losses(without(plain[0], heads), plain[1], sentences(folder, "test"))])
+        own = torch.cat([*losses(without(plain[0], heads), plain[1], sentences(run, "test"))])
     return float(own.mean()), len(own)
 
 
 @pytest.fixture(scope="module")
-def importance(folder, plain):
+def importance(run, plain):
     """Mean absolute gradients at a gate on the input of the output projection. Shape (3, 2)."""
     model, tokenizer = plain
     gates = torch.ones(3, 2, requires_grad=True)
@@ -105,7 +102,7 @@ def importance(folder, plain):
             hooks.enter_context(dense.register_forward_pre_hook(gated(block)))
         gradients = [
             torch.autograd.grad(own.mean(), gates)[0].abs()
-            for own in losses(model, tokenizer, sentences(folder, "dev"))
+            for own in losses(model, tokenizer, sentences(run, "dev"))
         ]
     return torch.stack(gradients).mean(0).numpy()
 
@@ -139,12 +136,12 @@ def test_a_dead_head_has_no_importance_and_costs_nothing(record, importance):
     assert record.rows.at(DROP, at=3, predicts="pos", **first).value == 0
 
 
-def test_importance_is_compared_with_the_loss_without_each_head(record, folder, plain, importance):
-    intact, n = loss_of(folder, plain, [])
+def test_importance_is_compared_with_the_loss_without_each_head(record, run, plain, importance):
+    intact, n = loss_of(run, plain, [])
     increases = []
     for layer, head in HEADS:
         row = record.rows.at(LOSS, layer, head=head)
-        increases.append(loss_of(folder, plain, [(layer, head)])[0] - intact)
+        increases.append(loss_of(run, plain, [(layer, head)])[0] - intact)
         assert (row.value, row.n) == (pytest.approx(increases[-1], abs=1e-5), n)
     expected = spearmanr(importance.ravel(), increases)
     row = record.rows.at(CORRELATION)
@@ -152,10 +149,10 @@ def test_importance_is_compared_with_the_loss_without_each_head(record, folder, 
     assert row.n == 6
 
 
-def test_disabled_heads_are_columns_of_zeros(record, folder, plain, importance):
-    test, order = sentences(folder, "test"), by_importance(importance)
+def test_disabled_heads_are_columns_of_zeros(record, run, plain, importance):
+    test, order = sentences(run, "test"), by_importance(importance)
     gold = np.concatenate([sentence.upos for sentence in test])
-    probe = stored_probe(folder, "pos", 3)
+    probe = stored_probe(run.folder, "pos", 3)
 
     def score(heads):
         bert = without(plain[0], heads).bert
@@ -167,26 +164,25 @@ def test_disabled_heads_are_columns_of_zeros(record, folder, plain, importance):
         row = record.rows.at(DROP, at=3, predicts="pos", **axes)
         drops.add(drop := score([]) - score(order[:count]))
         assert (row.value, row.n) == (pytest.approx(drop, abs=2 / len(gold)), len(gold))
-        loss = loss_of(folder, plain, order[:count])[0] - loss_of(folder, plain, [])[0]
+        loss = loss_of(run, plain, order[:count])[0] - loss_of(run, plain, [])[0]
         assert record.rows.at(LOSS, **axes).value == pytest.approx(loss, abs=1e-5)
     assert max(drops) > 5 / len(gold)
 
 
-def test_random_orders_have_their_mean_and_range(record, folder, plain):
-    rng, intact = np.random.default_rng(0), loss_of(folder, plain, [])[0]
+def test_random_orders_have_their_mean_and_range(record, run, plain):
+    rng, intact = np.random.default_rng(0), loss_of(run, plain, [])[0]
     orders = [[HEADS[i] for i in rng.permutation(6)] for _ in range(N_RANDOM)]
     for count, share in ((2, 33), (6, 100)):
-        values = [loss_of(folder, plain, order[:count])[0] - intact for order in orders]
+        values = [loss_of(run, plain, order[:count])[0] - intact for order in orders]
         row = record.rows.at(LOSS, order=RANDOM, percent_disabled=share)
         expected = np.mean(values), min(values), max(values)
         assert (row.value, row.low, row.high) == pytest.approx(expected, abs=1e-5)
         assert row.p is None
 
 
-def test_a_model_without_a_head_is_left_out_with_a_reason(folder, capsys, tmp_path):
-    BertForMaskedLM.from_pretrained(folder / "bert").bert.save_pretrained(tmp_path / "bare")
+def test_a_model_without_a_head_is_left_out_with_a_reason(run, capsys, tmp_path):
+    BertForMaskedLM.from_pretrained(run.model).bert.save_pretrained(tmp_path / "bare")
     save_tokenizer("bert", tmp_path / "bare")
-    settings = {"tasks": ("pos",), "probes": "linear", "measurements": "pruning", "limit": 30}
-    corpus = str(folder / "small")
-    assert not run(tmp_path / "bare", tmp_path, corpus=corpus, **settings).measured
+    settings = {**POS, "measurements": "pruning", "limit": 30, "corpus": str(run.corpus)}
+    assert not quick_run(tmp_path / "bare", tmp_path, **settings).measured
     assert "pruning: --model bare: its files have no weights" in capsys.readouterr().err

@@ -10,10 +10,12 @@ from changed_corpus import changed
 from drawn import column
 from finding_rows import value_of
 from killing import small_corpus
+from measuring import command_line, measure
 
-import probes.cli.main
 from probes.__main__ import main as command
+from probes.cli.main import main
 from probes.families.structure import StructureOptions
+from probes.frames.frame import load
 from probes.frames.measurement_tables import measurement_tables
 from probes.measurements.measurement import get_measurement
 from probes.statistics.of_families.spanning_trees import LEFT_OUT
@@ -80,13 +82,10 @@ def test_a_predicted_tree_is_drawn(run, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("language", ["Spanish", "Japanese", "Hebrew"])
-def test_treebanks_of_other_languages_with_few_sentences(
-    language, measured, few_steps, tmp_path, capsys
-):
-    folder = TREEBANKS / f"UD_{language}-Probe"
-    found = measured(tmp_path, folder, "--structure-ranks", "2", "--layers", "0,2")
-    assert found.status == 0
-    ((_, record),) = found.records.items()
+def test_treebanks_of_other_languages_with_few_sentences(language, tiny_bert, few_steps, tmp_path):
+    settings = {"layers": "0,2", "options": {"structure": {"ranks": "2"}}}
+    corpus = TREEBANKS / f"UD_{language}-Probe"
+    record = measure("structure", tiny_bert, corpus, tmp_path, **settings).record
     rows = list(record.rows)
     # Both test sentences are of one document.
     assert (record.facts["test_sentences"], record.facts["clusters"]) == (2, 1)
@@ -98,13 +97,10 @@ def test_treebanks_of_other_languages_with_few_sentences(
     assert "No intervals and no tests: fewer than 20 test documents" in notes
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [("0", "'0'"), ("1,x", "'1,x'"), ("", "''"), ("2,-4", "'2,-4'"), ("1.5", "'1.5'")],
-)
-def test_ranks_that_are_none_are_refused_in_one_line(given, said, measured, tmp_path, capsys):
-    found = measured(tmp_path, "sample", f"--structure-ranks={given}")
-    assert found.status == 2
+@pytest.mark.parametrize("ranks", ["0", "1,x", "", "2,-4", "1.5"])
+def test_ranks_that_are_none_are_refused_in_one_line(ranks, tiny_bert, tmp_path, capsys):
+    flags = "-q", f"--structure-ranks={ranks}"
+    assert main(command_line("structure", tiny_bert, "sample", tmp_path, *flags)) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert "--structure-ranks" in err
@@ -118,24 +114,23 @@ def test_ranks_above_the_hidden_size_are_the_hidden_size():
     assert options.up_to(1000) == [1, 2, 64, 128]
 
 
-def test_a_corpus_without_heads_is_refused_in_one_line(measured, tmp_path, capsys):
+def test_a_corpus_without_heads_is_refused_in_one_line(tiny_bert, tmp_path, capsys):
     corpus = changed(
         small_corpus(tmp_path / "small"), lambda row: "\t".join([*row[:6], "_", "_", *row[8:]])
     )
-    assert measured(tmp_path, corpus).status == 2
+    assert main(command_line("structure", tiny_bert, corpus, tmp_path, "-q")) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert "it has no heads" in err
 
 
-def test_a_split_without_trees_is_said(measured, few_steps, tmp_path, capsys):
+def test_a_split_without_trees_is_said(tiny_bert, few_steps, tmp_path, capsys):
     corpus = changed(
         small_corpus(tmp_path / "small"),
         lambda row: "\t".join([*row[:6], "0", "root", *row[8:]]),
         ["dev"],
     )
-    found = measured(tmp_path, corpus)
-    assert (found.status, found.records) == (0, {})
-    assert probes.cli.main.main([flag for flag in found.line if flag != "-q"]) == 0
+    assert main(command_line("structure", tiny_bert, corpus, tmp_path)) == 0
+    assert not load(tmp_path / "results").records()
     said = capsys.readouterr().err
     assert re.search(r"left out structure of \S+: no sentence of dev has a tree to be found", said)

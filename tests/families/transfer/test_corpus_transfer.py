@@ -2,6 +2,7 @@
 
 import shutil
 from itertools import islice, product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -48,7 +49,7 @@ def write_corpus(folder, name, letter, tags):
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def languages_run(tmp_path_factory):
     """Languages whose vectors differ by a shift; the third has a label of its own."""
     folder = tmp_path_factory.mktemp("transfer")
     own_tags = [*TAGS[:-3], "X", "X", "X"]
@@ -64,7 +65,8 @@ def found(tmp_path_factory):
     (folder / "both.vec").write_text("\n".join(lines) + "\n")
     settings = {"limit": None, "tasks": "pos", "probes": "linear", "transfer": True}
     results = run(f"vectors:{folder / 'both.vec'}", folder, corpus=corpora, **settings)
-    return folder, {result.corpus.name: result for result in results}
+    by_corpus = {result.corpus.name: result for result in results}
+    return SimpleNamespace(folder=folder, results=by_corpus)
 
 
 def transferred(result, metric, train, layer=0, vectors=None):
@@ -89,8 +91,8 @@ def said(folder, results, train, test, *, centred):
     return tags[sentences()["test"].ravel()], classes[outputs.argmax(1)]
 
 
-def test_centring_repairs_a_shift(found):
-    _, results = found
+def test_centring_repairs_a_shift(languages_run):
+    results = languages_run.results
     own = results["A"].headline[0]
     assert own > 0.9
     for train, test in (("A", "B"), ("B", "A")):
@@ -104,8 +106,8 @@ def test_centring_repairs_a_shift(found):
 
 @pytest.mark.parametrize("vectors", [None, "centred"])
 @pytest.mark.parametrize(("train", "test"), [("A", "B"), ("B", "C"), ("C", "A"), ("A", "C")])
-def test_scores_and_intervals_are_those_of_the_parameters(found, train, test, vectors):
-    folder, results = found
+def test_scores_and_intervals_are_those_of_the_parameters(languages_run, train, test, vectors):
+    folder, results = languages_run.folder, languages_run.results
     gold, predicted = said(folder, results, train, test, centred=bool(vectors))
     score = transferred(results[test], "transfer_score", train, vectors=vectors)
     assert score.value == pytest.approx((gold == predicted).mean())
@@ -122,8 +124,8 @@ def test_scores_and_intervals_are_those_of_the_parameters(found, train, test, ve
         assert difference.p < 0.01
 
 
-def test_labels_that_train_lacks_are_counted_and_count_as_errors(found):
-    _, results = found
+def test_labels_that_train_lacks_are_counted_and_count_as_errors(languages_run):
+    results = languages_run.results
     words = sentences()["test"].ravel()
     n = int((words >= N_WORDS - 3).sum())
     record = results["C"].evidence["corpus_transfer"]
@@ -139,15 +141,15 @@ def test_labels_that_train_lacks_are_counted_and_count_as_errors(found):
     )
 
 
-def test_centroids_are_means_of_training_vectors(found):
-    _, results = found
+def test_centroids_are_means_of_training_vectors(languages_run):
+    results = languages_run.results
     train = VECTORS[sentences()["train"].ravel()].mean(0)
     row = transferred(results["B"], "centroid_cosine", "C")
     assert row.value == pytest.approx(1 - cosine(train - SHIFT, train + SHIFT), abs=1e-5)
 
 
-def test_a_table_has_every_training_corpus_by_every_test_corpus(found):
-    _, results = found
+def test_a_table_has_every_training_corpus_by_every_test_corpus(languages_run):
+    results = languages_run.results
     (table,) = transfer_tables(results.values())
     assert table.heads == ("trained on", "A, layer 0", "B, layer 0", "C, layer 0")
     for row, train in zip(table.texts, "ABC", strict=True):
@@ -238,8 +240,8 @@ def test_transfer_is_added_to_scores_and_found_again(tiny_bert, tmp_path, capsys
         run(tiny_bert, tmp_path, corpus=corpora, transfer=True, **settings)
 
 
-def test_the_record_names_the_scores_whose_probes_it_applies(found):
-    _, results = found
+def test_the_record_names_the_scores_whose_probes_it_applies(languages_run):
+    results = languages_run.results
     trained = {name: results[name].key for name in "AC"}
     assert results["B"].evidence["corpus_transfer"].settings == {"trained": trained}
 
