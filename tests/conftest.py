@@ -111,6 +111,14 @@ def tiny_bert(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def small_sample(tmp_path_factory) -> Path:
+    """The first twelve sentences of each split of the sample, which tests only read."""
+    from killing import small_corpus
+
+    return small_corpus(tmp_path_factory.mktemp("corpora") / "small")
+
+
 @pytest.fixture
 def hub_cache(tiny_bert, tmp_path, monkeypatch) -> Path:
     """A hub cache that holds the tiny model as `bert-base-uncased`, laid out by hand."""

@@ -134,7 +134,7 @@ WRONG = {"first": 20, "second": 32, "third": 60, "last": 62}
 
 
 @pytest.fixture
-def folder(tmp_path):
+def stored_results(tmp_path):
     for model, wrong in WRONG.items():
         put(tmp_path, model, "pos", wrong)
     return tmp_path
@@ -152,11 +152,11 @@ def in_a_run(folder, *models):
     return {row.cells[1].text: row.cells[4:] for row in table.rows}
 
 
-def test_p_is_that_of_a_simulation(folder):
+def test_p_is_that_of_a_simulation(stored_results):
     """Words resampled, and t with 4 degrees of freedom times .01 added to both models."""
     rng, n = np.random.default_rng(11), 200_000
     for model in ("second", "third"):
-        found, tested = in_a_run(folder, "first", model)[model]
+        found, tested = in_a_run(stored_results, "first", model)[model]
         share = (WRONG[model] - WRONG["first"]) / N
         assert found.value == pytest.approx(-share)
         moved = rng.binomial(N, share, n) / N - share
@@ -168,11 +168,11 @@ def test_p_is_that_of_a_simulation(folder):
         )
 
 
-def test_a_run_and_compare_say_the_same_of_a_pair(folder, capsys):
+def test_a_run_and_compare_say_the_same_of_a_pair(stored_results, capsys):
     order = list(WRONG)
-    found = in_a_run(folder, *order)
+    found = in_a_run(stored_results, *order)
     assert [cell.text for cell in found["first"]] == ["", ""]
-    assert main(["compare", *order, "--results", str(folder), "--format", "md"]) == 0
+    assert main(["compare", *order, "--results", str(stored_results), "--format", "md"]) == 0
     text = capsys.readouterr().out
     for model in order[1:]:
         (row,) = re.findall(rf"^\|  \| {model} \|.*\| (.*) \| (.*) \|$", text, re.MULTILINE)
@@ -181,18 +181,18 @@ def test_a_run_and_compare_say_the_same_of_a_pair(folder, capsys):
     assert len({found[model][1].text for model in order[1:]}) > 1
 
 
-def test_random_twins_do_not_change_the_p_of_trained_models(folder):
-    put(folder, "random:first", "pos", 190, random_seed=0)
-    put(folder, "random-1:first", "pos", 195, random_seed=1)
+def test_random_twins_do_not_change_the_p_of_trained_models(stored_results):
+    put(stored_results, "random:first", "pos", 190, random_seed=0)
+    put(stored_results, "random-1:first", "pos", 195, random_seed=1)
     names, twins = list(WRONG), ["random:first", "random-1:first"]
-    alone, together = in_a_run(folder, *names), in_a_run(folder, *names, *twins)
+    alone, together = in_a_run(stored_results, *names), in_a_run(stored_results, *names, *twins)
     assert {name: together[name] for name in names} == alone
 
 
-def test_ranks_separate_what_a_run_separates(folder):
+def test_ranks_separate_what_a_run_separates(stored_results):
     order = list(WRONG)
     above = {
-        (one, other): in_a_run(folder, *order)[other][1].value < 0.05
+        (one, other): in_a_run(stored_results, *order)[other][1].value < 0.05
         for one, other in [("first", other) for other in order[1:]]
     }
     assert above == {
@@ -200,7 +200,7 @@ def test_ranks_separate_what_a_run_separates(folder):
         ("first", "third"): True,
         ("first", "last"): True,
     }
-    (ranking,) = make_rankings(named_candidates(find_results(folder)))
+    (ranking,) = make_rankings(named_candidates(find_results(stored_results)))
     frame = ranking_frame(ranking)
     places = dict(zip(frame["model"], frame["place"].map(str), strict=True))
     # The first two are not told apart, nor the last two; .07 lies between second and third.

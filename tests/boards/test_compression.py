@@ -20,7 +20,7 @@ MACHINE = {"processor": "p", "cores": "2", "memory": "8 GiB", "device": "cpu", "
 
 
 @pytest.fixture
-def folder(tmp_path):
+def stored_results(tmp_path):
     """A teacher, two students and a twin; a rule has half of the words of pos right."""
     rules, known = {"majority": FIRST_HALF}, {"words_per_second": "100", **MACHINE}
     for model, size, pos, srl, speed in (
@@ -57,8 +57,8 @@ def kept(folder, task):
         ("srl", {"medium": (0.5 - 0.6) / (0.8 - 0.6), "small": (0.85 - 0.6) / (0.8 - 0.6)}),
     ],
 )
-def test_shares_by_hand_above_a_rule_and_above_a_twin(task, expected, folder):
-    found = kept(folder, task)
+def test_shares_by_hand_above_a_rule_and_above_a_twin(task, expected, stored_results):
+    found = kept(stored_results, task)
     assert {name: x.value for name, x in found.items()} == pytest.approx(expected)
 
 
@@ -71,12 +71,12 @@ def test_shares_by_hand_above_a_rule_and_above_a_twin(task, expected, folder):
         ("no twin", {"large": 80, "medium": 200, "small": 60}, np.arange(N) >= 220),
     ],
 )
-def test_intervals_are_those_of_words_that_numpy_resamples(task, right, floor, folder):
+def test_intervals_are_those_of_words_that_numpy_resamples(task, right, floor, stored_results):
     if task == "no twin":
-        for path in (folder / "random-large-r").parent.glob("random*/*/*"):
+        for path in (stored_results / "random-large-r").parent.glob("random*/*/*"):
             path.unlink()
         task = "srl"
-    found = kept(folder, task)
+    found = kept(stored_results, task)
     drawn = np.random.default_rng(7).integers(N, size=(20_000, N))
     score = {name: (drawn >= wrong).mean(1) for name, wrong in right.items()}
     lowest = floor[drawn].mean(1)
@@ -120,8 +120,8 @@ def lines(folder, capsys, *models):
     return capsys.readouterr().out.replace(TIE, " ").splitlines()
 
 
-def test_compare_begins_with_size_speed_and_shares(folder, capsys):
-    found = lines(folder, capsys, "large", "medium", "small")
+def test_compare_begins_with_size_speed_and_shares(stored_results, capsys):
+    found = lines(stored_results, capsys, "large", "medium", "small")
     assert found[0] == "### c 1 · linear probe · compression"
     table = [line for line in found if line.startswith("|")][:5]
     assert table[0] == (
@@ -135,7 +135,7 @@ def test_compare_begins_with_size_speed_and_shares(folder, capsys):
     assert [line[: len(begin)] for line, begin in zip(table[2:], begins, strict=True)] == begins
     assert any(line.endswith("· best layers") for line in found)
     # Students may be larger. Only in srl does small score above its floor, and it has no speed.
-    found = lines(folder, capsys, "small", "large")
+    found = lines(stored_results, capsys, "small", "large")
     assert "| large | 100.0M | 0.08 | 87.5 " in "\n".join(found)
     assert "No share of pos: the gain may be 0." in found
 
@@ -146,8 +146,8 @@ def test_models_of_one_size_are_not_called_compressed(tmp_path, capsys):
     assert not [x for x in lines(tmp_path, capsys, "one", "two") if "compression" in x]
 
 
-def test_the_figure_shows_shares_by_size(folder, capsys):
-    (found,), _ = all_groups(find_results(folder))
+def test_the_figure_shows_shares_by_size(stored_results, capsys):
+    (found,), _ = all_groups(find_results(stored_results))
     drawn = compression(found, PAPER)
     assert drawn.missing == {}
     of_pos = {"panel": "pos"}
@@ -157,11 +157,14 @@ def test_the_figure_shows_shares_by_size(folder, capsys):
     assert column(drawn.chart, "value", panel="srl") == pytest.approx([-50, 125])
     assert set(column(drawn.chart, "level")) == {100}
     ends = [column(drawn.chart, end, **of_pos) for end in ("low", "high")]
-    shares = [100 * x for x in kept(folder, "pos")["medium"].interval]
+    shares = [100 * x for x in kept(stored_results, "pos")["medium"].interval]
     assert [x[0] for x in ends] == pytest.approx(shares)
-    assert main(["figure", "compression", str(folder), "-o", str(folder / "a.svg")]) == 0
-    text = (folder / "a.svg").read_text()
+    assert (
+        main(["figure", "compression", str(stored_results), "-o", str(stored_results / "a.svg")])
+        == 0
+    )
+    text = (stored_results / "a.svg").read_text()
     assert all(x in text for x in ("large", "parameters", "kept, %"))
-    alone = [str(x) for x in folder.glob("medium*")]
-    assert main(["figure", "compression", *alone, "-o", str(folder / "b.svg")]) == 2
+    alone = [str(x) for x in stored_results.glob("medium*")]
+    assert main(["figure", "compression", *alone, "-o", str(stored_results / "b.svg")]) == 2
     assert "medium: there is no other model" in capsys.readouterr().err

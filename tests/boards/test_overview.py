@@ -77,7 +77,7 @@ def test_a_random_twin_is_a_floor():
 
 
 @pytest.fixture
-def folder(tmp_path):
+def silver_results(tmp_path):
     """Two models on silver labels and a part of a corpus."""
     marks = {"corpus__silver": ("upos",), "task__needs": ("upos",)}
     part = {"corpus__limited": True, "corpus__limit": 30}
@@ -86,8 +86,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_layers_md_marks_silver_labels_and_limits(folder):
-    text = layers_md(list(find_results(folder).values())[:1])
+def test_layers_md_marks_silver_labels_and_limits(silver_results):
+    text = layers_md(list(find_results(silver_results).values())[:1])
     assert text.startswith("# one on c 1, limit 30\n")
     assert "| pos (accuracy, silver) |" in text
     assert "- pos (silver), linear, layer 1: accuracy 95.0; 1 parameters" in text
@@ -111,8 +111,8 @@ def test_layers_md_marks_silver_labels_and_limits(folder):
         (["leaderboard", "{}"], ["c 1, limit 30"]),
     ],
 )
-def test_commands_mark_them_too(folder, capsys, command, said):
-    assert main([part.format(folder) for part in command]) == 0
+def test_commands_mark_them_too(silver_results, capsys, command, said):
+    assert main([part.format(silver_results) for part in command]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert all(part in text for part in said)
 

@@ -40,7 +40,7 @@ def test_recipe_and_seed_are_in_the_name(name, expected):
 
 
 @pytest.fixture
-def folder(tmp_path):
+def stored_results(tmp_path):
     for model, wrong in WRONG.items():
         put(tmp_path / "results", model, "pos", wrong)
     return tmp_path / "results"
@@ -52,11 +52,11 @@ def refused(capsys, *words):
     return line
 
 
-def test_a_recipe_s_table_has_means_and_intervals_over_seeds_and_sentences(folder, capsys):
-    assert main(["show", str(folder), "--recipes", "--format", "md"]) == 0
+def test_a_recipe_s_table_has_means_and_intervals_over_seeds_and_sentences(stored_results, capsys):
+    assert main(["show", str(stored_results), "--recipes", "--format", "md"]) == 0
     text = capsys.readouterr().out
     assert "recipe a · c 1 · linear probe · test" in text
-    a, _ = recipe_results(find_results(folder), None)
+    a, _ = recipe_results(find_results(stored_results), None)
     assert [*a.seeds] == ["0", "1", "2"]
     wrong = np.array([20, 26, 35])
     cell = a.score_cell(1)
@@ -74,14 +74,14 @@ def test_a_recipe_s_table_has_means_and_intervals_over_seeds_and_sentences(folde
     assert "may be {:.1f} to {:.1f} times".format(*factors) in text
 
 
-def test_training_of_probes_is_in_the_table_where_all_seeds_have_it(folder, capsys):
+def test_training_of_probes_is_in_the_table_where_all_seeds_have_it(stored_results, capsys):
     """Two samples: one shared by all seeds adds .02, and nothing belongs to single seeds."""
-    assert "probe training" in shown_variance(folder, capsys)
-    for path in find_results(folder):
+    assert "probe training" in shown_variance(stored_results, capsys)
+    for path in find_results(stored_results):
         score = read_result(path).score(1)
         rows = [Row("accuracy", score + x, 1, axes={"sample": i}) for i, x in ((1, 0.0), (2, 0.02))]
         put_evidence(path, "training_variance", [Row("training_sd", 0.01, n=1), *rows])
-    row = re.search(r"\| pos .*\|", shown_variance(folder, capsys))[0]
+    row = re.search(r"\| pos .*\|", shown_variance(stored_results, capsys))[0]
     assert row.split(" | ")[-1].strip(" |") == f"{100 * 0.02 / np.sqrt(2):.2f}"
 
 
@@ -90,9 +90,9 @@ def shown_variance(folder, capsys):
     return capsys.readouterr().out.partition("what varies")[2]
 
 
-def test_recipes_are_compared_and_paired_where_seeds_are_shared(folder, tmp_path, capsys):
+def test_recipes_are_compared_and_paired_where_seeds_are_shared(stored_results, tmp_path, capsys):
     def row(*more):
-        assert main(["compare", str(folder), "--recipes", *more, "--format", "md"]) == 0
+        assert main(["compare", str(stored_results), "--recipes", *more, "--format", "md"]) == 0
         found = capsys.readouterr().out
         (line,) = re.findall(r"^\|  \| (.*) \|$", found, re.MULTILINE)
         name, n, best, _, difference, p = line.split(" | ")
@@ -118,7 +118,7 @@ def test_recipes_are_compared_and_paired_where_seeds_are_shared(folder, tmp_path
     # A recipe of other seeds is not paired.
     recipes = tmp_path / "recipes.toml"
     recipes.write_text('[recipes]\na = ["a-seed-*"]\nb = ["b-seed-1", "b-seed-2", "z-*"]\n')
-    put(folder, "z-seed-9", "pos", 50)
+    put(stored_results, "z-seed-9", "pos", 50)
     variances = np.var(WRONGS[:3], ddof=1) / 3, np.var(WRONGS[3:], ddof=1) / 3
     df = int(sum(variances) ** 2 / sum(x**2 / 2 for x in variances))
     value, ends, _, text = row(str(recipes))
@@ -137,13 +137,13 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_may_not_stand_together_is_refused_in_one_line(folder, capsys, case):
+def test_what_may_not_stand_together_is_refused_in_one_line(stored_results, capsys, case):
     field, value, said = CASES[case]
     name = value if field == "model" else "a-seed-7"
-    put(folder, name, "pos", 9, **({} if field == "model" else {field: value}))
-    recipes = folder / "recipes.toml"
+    put(stored_results, name, "pos", 9, **({} if field == "model" else {field: value}))
+    recipes = stored_results / "recipes.toml"
     recipes.write_text('[recipes]\na = ["a[-_]seed[-_]*"]\n')
-    line = refused(capsys, "show", folder, "--recipes", recipes)
+    line = refused(capsys, "show", stored_results, "--recipes", recipes)
     assert line.startswith("error: recipe a: ")
     assert said in line
 
@@ -161,18 +161,20 @@ FILES = {
 
 
 @pytest.mark.parametrize("text", FILES)
-def test_recipe_files_that_cannot_be_used_are_refused_in_one_line(folder, capsys, text):
-    (folder / "recipes.toml").write_text(text)
-    assert FILES[text] in refused(capsys, "compare", folder, "--recipes", folder / "recipes.toml")
+def test_recipe_files_that_cannot_be_used_are_refused_in_one_line(stored_results, capsys, text):
+    (stored_results / "recipes.toml").write_text(text)
+    assert FILES[text] in refused(
+        capsys, "compare", stored_results, "--recipes", stored_results / "recipes.toml"
+    )
 
 
-def test_filters_and_globs_without_models_are_said(folder, tmp_path, capsys):
+def test_filters_and_globs_without_models_are_said(stored_results, tmp_path, capsys):
     assert "no results of mlp probes" in refused(
-        capsys, "compare", folder, "--recipes", "--probe", "mlp"
+        capsys, "compare", stored_results, "--recipes", "--probe", "mlp"
     )
     recipes = tmp_path / "recipes.toml"
     recipes.write_text('[recipes]\na = ["a-seed-0", "a-sed-1", "a-seed-2"]\n')
-    assert main(["show", str(folder), "--recipes", str(recipes)]) == 0
+    assert main(["show", str(stored_results), "--recipes", str(recipes)]) == 0
     assert "recipe a: no model is called a-sed-1" in capsys.readouterr().err
 
 

@@ -17,7 +17,7 @@ EVIDENCE = ("training_variance", "selectivity", "localisation")
 
 
 @pytest.fixture(scope="module")
-def folder(tiny_bert, tmp_path_factory):
+def run_results(tiny_bert, tmp_path_factory):
     """Results of all tasks on a part of the sample, with probes that stop early."""
     folder = tmp_path_factory.mktemp("run")
     with shortened_schedule():
@@ -26,26 +26,26 @@ def folder(tiny_bert, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def shared(folder, tmp_path_factory):
+def shared(run_results, tmp_path_factory):
     """The same results as they may be passed on: with sums instead of predictions."""
     there = tmp_path_factory.mktemp("shared")
-    assert main(["export", str(folder), str(there / "results"), "--sums"]) == 0
+    assert main(["export", str(run_results), str(there / "results"), "--sums"]) == 0
     return there / "results"
 
 
-def test_sums_give_the_replicates_that_predictions_give(folder, shared):
+def test_sums_give_the_replicates_that_predictions_give(run_results, shared):
     from_sums = find_results(shared)
     assert len(from_sums) == len(TASKS)
-    for path, result in find_results(folder).items():
-        there = shared / path.relative_to(folder)
+    for path, result in find_results(run_results).items():
+        there = shared / path.relative_to(run_results)
         ours, theirs = of_all_layers(result, path), of_all_layers(from_sums[there], there)
         assert ours.noise is not None
         for what in ("scores", "values", "influence", "noise", "training"):
             np.testing.assert_array_equal(getattr(ours, what), getattr(theirs, what))
 
 
-def test_breakdowns_are_in_the_results(folder):
-    by_task = {r.task.name: r for r in find_results(folder).values()}
+def test_breakdowns_are_in_the_results(run_results):
+    by_task = {r.task.name: r for r in find_results(run_results).values()}
     pos = by_task["pos"]
     groups = pos.examples.groups
     assert groups["word of one piece"] + groups["word of several pieces"] == pos.examples.n["test"]
@@ -70,11 +70,11 @@ def labels(result, layer):
     return {x.axes["label"]: x for x in found}
 
 
-def test_claims_are_printed(folder, capsys):
-    assert main(["claims", str(folder)]) == 0
+def test_claims_are_printed(run_results, capsys):
+    assert main(["claims", str(run_results)]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "A model need not use what can be decoded from it." in printed
-    assert main(["claims", str(folder), "--format", "json"]) == 0
+    assert main(["claims", str(run_results), "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert {(row["model"], row["probe"]) for row in rows} == {("tiny-bert", "linear")}
     verdicts = {row["claim"]: row["verdict"] for row in rows}
@@ -83,13 +83,13 @@ def test_claims_are_printed(folder, capsys):
     assert verdicts["syntax-middle"] != "not tested"
 
 
-def test_several_folders_are_read_together(folder, shared, tmp_path, capsys):
+def test_several_folders_are_read_together(run_results, shared, tmp_path, capsys):
     one, other = tmp_path / "one", tmp_path / "other"
-    for path in load(folder).records():
+    for path in load(run_results).records():
         task = path.name.partition("-")[0]
         for part in (path, path.with_suffix(".npz")):
             if part.exists():
-                place = (one if task == "pos" else other) / part.relative_to(folder)
+                place = (one if task == "pos" else other) / part.relative_to(run_results)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(part.read_bytes())
 
@@ -98,15 +98,15 @@ def test_several_folders_are_read_together(folder, shared, tmp_path, capsys):
         return capsys.readouterr().out
 
     both = str(one), str(other)
-    assert len(load(one).records()) < len(load(folder).records())
+    assert len(load(one).records()) < len(load(run_results).records())
 
     def verdicts(*folders):
         rows = json.loads(printed("claims", *folders, "--format", "json"))
         return {row["claim"]: row["verdict"] for row in rows}
 
-    assert verdicts(*both) == verdicts(str(folder)) != verdicts(str(one))
+    assert verdicts(*both) == verdicts(str(run_results)) != verdicts(str(one))
     tables = printed("show", *both, "--by", "selectivity")
-    whole = printed("show", str(folder), "--by", "selectivity")
+    whole = printed("show", str(run_results), "--by", "selectivity")
     numbers = re.compile(r"[\d.]+±[\d.]+")
     assert len(numbers.findall(whole)) >= len(TASKS)
     assert sorted(numbers.findall(tables)) == sorted(numbers.findall(whole))
@@ -117,12 +117,12 @@ def test_several_folders_are_read_together(folder, shared, tmp_path, capsys):
     assert all(f'"{task}"' in text for task in TASKS)
 
 
-def test_show_of_some_tasks(folder, capsys):
-    assert main(["show", str(folder), "--task", "srl,pos", "--format", "csv"]) == 0
+def test_show_of_some_tasks(run_results, capsys):
+    assert main(["show", str(run_results), "--task", "srl,pos", "--format", "csv"]) == 0
     columns = next(csv.reader(capsys.readouterr().out.splitlines()))
     assert [x for x in columns if x.endswith(" low")] == [
         "pos (accuracy) low",
         "srl (accuracy) low",
     ]
-    assert main(["show", str(folder), "--task", "poss"]) == 2
+    assert main(["show", str(run_results), "--task", "poss"]) == 2
     assert "--task poss: no results. Did you mean 'pos'?" in capsys.readouterr().err

@@ -209,23 +209,23 @@ def sound(tmp_path_factory):
 
 
 @pytest.fixture
-def folder(sound, tmp_path):
+def copied_results(sound, tmp_path):
     """A copy of the sound results."""
     return shutil.copytree(sound, tmp_path / "results")
 
 
 @pytest.fixture
-def ranked(folder, tmp_path, capsys):
+def ranked(copied_results, tmp_path, capsys):
     """The leaderboard of the sound results, by lines."""
-    assert main(["export", str(folder), str(tmp_path / "sound"), "--sums"]) == 0
+    assert main(["export", str(copied_results), str(tmp_path / "sound"), "--sums"]) == 0
     assert "left out" not in capsys.readouterr().err
-    assert main(["leaderboard", str(folder), "--format", "csv"]) == 0
+    assert main(["leaderboard", str(copied_results), "--format", "csv"]) == 0
     return capsys.readouterr().out.splitlines()
 
 
-def test_what_cannot_be_read_is_named_and_stops_nothing(folder, ranked, tmp_path, capsys):
-    paths = broken(folder, LEFT_OUT)
-    for line in commands(folder, tmp_path):
+def test_what_cannot_be_read_is_named_and_stops_nothing(copied_results, ranked, tmp_path, capsys):
+    paths = broken(copied_results, LEFT_OUT)
+    for line in commands(copied_results, tmp_path):
         capsys.readouterr()
         assert main(line) == 0, (line, capsys.readouterr().err)
         found = capsys.readouterr()
@@ -318,11 +318,11 @@ def test_a_record_with_any_value_is_read_or_refused_in_a_line(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_records_with_any_value_stop_no_command(kind, changed_by_kind, folder, tmp_path):
+def test_records_with_any_value_stop_no_command(kind, changed_by_kind, copied_results, tmp_path):
     path, contents = changed_by_kind[kind]
     contents = [*readable(path, contents[::19], tmp_path)]
-    put_changed(folder, path, contents)
-    assert [*stopped(folder, tmp_path)] == []
+    put_changed(copied_results, path, contents)
+    assert [*stopped(copied_results, tmp_path)] == []
 
 
 @pytest.mark.exhaustive
@@ -337,10 +337,10 @@ def test_no_record_stops_a_command(kind, changed_by_kind, sound, tmp_path):
         assert [*stopped(folder, at)] == [], start
 
 
-def test_what_is_unknown_or_lacks_arrays_stops_nothing(folder, ranked, tmp_path, capsys):
-    paths = broken(folder, USED_AS_FAR_AS_KNOWN)
+def test_what_is_unknown_or_lacks_arrays_stops_nothing(copied_results, ranked, tmp_path, capsys):
+    paths = broken(copied_results, USED_AS_FAR_AS_KNOWN)
     said = []
-    for line in commands(folder, tmp_path):
+    for line in commands(copied_results, tmp_path):
         capsys.readouterr()
         assert main(line) == 0, (line, capsys.readouterr().err)
         found = capsys.readouterr()
@@ -354,25 +354,27 @@ def test_what_is_unknown_or_lacks_arrays_stops_nothing(folder, ranked, tmp_path,
     assert any("left out 1 result of schema 99 in" in each for each in said)
 
 
-def test_a_record_without_the_options_of_its_measurement_is_left_out(folder, tmp_path, capsys):
-    path = edited(of_corpus(folder, "odd"), lambda c: c.update(settings={}))
-    assert main(["export", str(folder), str(tmp_path / "sound"), "--sums"]) == 0
+def test_a_record_without_the_options_of_its_measurement_is_left_out(
+    copied_results, tmp_path, capsys
+):
+    path = edited(of_corpus(copied_results, "odd"), lambda c: c.update(settings={}))
+    assert main(["export", str(copied_results), str(tmp_path / "sound"), "--sums"]) == 0
     assert f"left out {path}: not a readable result (no option " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kinds", [LEFT_OUT, USED_AS_FAR_AS_KNOWN])
-def test_a_run_writes_its_tables_beside_them(kinds, folder, tmp_path, tiny_bert):
+def test_a_run_writes_its_tables_beside_them(kinds, copied_results, tmp_path, tiny_bert):
     """They lie among the records of the model and corpus that are measured."""
     settings = {"tasks": ("chunking",), "probes": ("linear",), "twins": 0, "corpus": "sample"}
     (found,) = run(tiny_bert, tmp_path, **settings)
-    (own,) = folder.glob("tiny-bert*/sample*")
-    for path in broken(folder, kinds).values():
+    (own,) = copied_results.glob("tiny-bert*/sample*")
+    for path in broken(copied_results, kinds).values():
         for file in (path, path.with_suffix(".npz")):
             if file.exists() or file.is_symlink():
                 file.rename(own / file.name)
     (again,) = run(tiny_bert, tmp_path, **settings)
     assert again.rows == found.rows
-    rows = (folder / "leaderboard.csv").read_text().splitlines()
+    rows = (copied_results / "leaderboard.csv").read_text().splitlines()
     assert sum('"tiny-bert"' in row for row in rows) == 3
 
 

@@ -13,7 +13,7 @@ from probes.tasks.task import Example, Task
 from probes.tasks.validation import TaskError
 
 
-def sentence(id, words, upos):
+def tagged_sentence(id, words, upos):
     words, upos = tuple(words.split()), tuple(upos.split())
     return Sentence(id, "en", words, upos=upos, xpos=upos, heads=(-1,) * len(words))
 
@@ -24,11 +24,14 @@ CORPUS = Corpus(
     "CC0-1.0",
     {
         "train": (
-            sentence("1", "the dog saw the saw", "D N V D N"),
-            sentence("2", "dogs bark", "N V"),
+            tagged_sentence("1", "the dog saw the saw", "D N V D N"),
+            tagged_sentence("2", "dogs bark", "N V"),
         ),
-        "dev": (sentence("3", "cats see", "N V"),),
-        "test": (sentence("4", "dogs bark", "N V"), sentence("5", "the saw ran off", "D N V P")),
+        "dev": (tagged_sentence("3", "cats see", "N V"),),
+        "test": (
+            tagged_sentence("4", "dogs bark", "N V"),
+            tagged_sentence("5", "the saw ran off", "D N V P"),
+        ),
     },
 )
 

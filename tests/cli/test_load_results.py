@@ -14,19 +14,19 @@ from probes.records.header import PlugIn
 
 
 @pytest.fixture
-def folder(tmp_path):
+def stored_results(tmp_path):
     put(tmp_path, "m", "pos", 9)
     put(tmp_path, "other", "pos", 99)
     store_record(tmp_path, geometry([0.25, 0.5, 0.75]))
     return tmp_path
 
 
-def test_what_is_loaded_is_what_is_stored(folder):
-    found = probes.load_results(folder)
+def test_what_is_loaded_is_what_is_stored(stored_results):
+    found = probes.load_results(stored_results)
     assert {result.model.name for result in found} == {"m", "other"}
     assert [record.measurement for record in found.others] == ["geometry"]
-    write_leaderboard(folder)
-    stored = pd.read_csv(folder / "leaderboard.csv")
+    write_leaderboard(stored_results)
+    stored = pd.read_csv(stored_results / "leaderboard.csv")
     assert list(found.frame) == list(stored)
     assert sorted(found.frame["score"]) == pytest.approx(sorted(stored["score"]))
     rows = found.rows
@@ -39,15 +39,15 @@ def test_what_is_loaded_is_what_is_stored(folder):
     assert of_test.to_dict() == pytest.approx(best.to_dict())
 
 
-def test_patterns_name_folders(folder):
-    found = probes.load_results(str(folder / "oth*"), folder / "m")
+def test_patterns_name_folders(stored_results):
+    found = probes.load_results(str(stored_results / "oth*"), stored_results / "m")
     assert {result.model.name for result in found} == {"m", "other"}
-    assert {r.model.name for r in probes.load_results(folder / "m")} == {"m"}
+    assert {r.model.name for r in probes.load_results(stored_results / "m")} == {"m"}
     with pytest.raises(probes.UserError, match=r"x\*: there is no such folder"):
-        probes.load_results(folder / "x*")
-    (folder / "empty").mkdir()
+        probes.load_results(stored_results / "x*")
+    (stored_results / "empty").mkdir()
     with pytest.raises(probes.UserError, match="empty: no results"):
-        probes.load_results(folder / "empty")
+        probes.load_results(stored_results / "empty")
 
 
 def put_definition(folder, wrong, sha256, written, model="m", **fields):

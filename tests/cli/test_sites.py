@@ -24,17 +24,17 @@ EVERY = "block,attention,mlp"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def run_folder(tmp_path_factory):
     return tmp_path_factory.mktemp("sites")
 
 
 @pytest.fixture(scope="module")
-def found(folder, tiny_bert):
+def found(run_folder, tiny_bert):
     """Results of layers alone, then of all sites; and the files after each."""
     about = {"tasks": "pos,agreement", "probes": "linear"}
-    alone = run(tiny_bert, folder, **about)
-    before = files_of(folder)
-    return alone, before, run(tiny_bert, folder, sites=EVERY, **about), files_of(folder)
+    alone = run(tiny_bert, run_folder, **about)
+    before = files_of(run_folder)
+    return alone, before, run(tiny_bert, run_folder, sites=EVERY, **about), files_of(run_folder)
 
 
 def test_each_site_has_results_of_its_own(found):
@@ -85,9 +85,9 @@ def test_a_site_is_fitted_on_its_own_vectors(tmp_path, monkeypatch):
     assert any(drops["pos"])
 
 
-def test_tables_and_boards(found, folder):
+def test_tables_and_boards(found, run_folder):
     results = found[2]
-    output = folder / "results"
+    output = run_folder / "results"
     lines = pd.read_csv(output / "leaderboard.csv")
     assert tuple(lines.columns) == COLUMNS
     assert set(lines["task"]) == {result.task.name for result in results}
@@ -112,9 +112,9 @@ def test_tables_and_boards(found, folder):
     assert not left_out
 
 
-def test_nothing_is_done_twice(found, folder, tiny_bert):
-    run(tiny_bert, folder, sites="mlp,block", tasks="pos,agreement", probes="linear")
-    assert files_of(folder) == found[3]
+def test_nothing_is_done_twice(found, run_folder, tiny_bert):
+    run(tiny_bert, run_folder, sites="mlp,block", tasks="pos,agreement", probes="linear")
+    assert files_of(run_folder) == found[3]
 
 
 def test_models_without_the_site_are_left_out_by_name(tiny_bert, tmp_path, capsys):

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from tiny_models import save
 from tiny_readings import small_shards
+from tiny_runs import run
 from transformers import AutoModel, AutoTokenizer
 
 import probes
@@ -36,22 +37,13 @@ def texts(tmp_path_factory):
     return path
 
 
-def run(model, texts, folder, **settings):
-    given = {
-        "corpus": str(texts),
-        "text": "text",
-        "label": "mood",
-        "probes": "linear",
-        "quick": True,
-        "device": "cpu",
-        "output": folder / "results",
-        "cache_dir": folder / "cache",
-    }
-    return probes.run_probes(str(model), **{**given, **settings})
+def run_on_texts(model, texts, folder, **settings):
+    columns = {"corpus": str(texts), "text": "text", "label": "mood"}
+    return run(model, folder, limit=None, probes="linear", **{**columns, **settings})
 
 
 def test_tasks_metrics_and_what_is_recorded(tiny_bert, texts, tmp_path, capsys, short_schedule):
-    found = run(tiny_bert, texts, tmp_path, label="mood,kind,length", positions="mean,first",
+    found = run_on_texts(tiny_bert, texts, tmp_path, label="mood,kind,length", positions="mean,first",
                 group="who")  # fmt: skip
     results = {result.task.name: result for result in found}
     assert set(results) == {
@@ -78,19 +70,19 @@ def test_tasks_metrics_and_what_is_recorded(tiny_bert, texts, tmp_path, capsys, 
 def test_a_data_frame_and_a_list_are_read_as_the_file_is(
     tiny_bert, texts, tmp_path, short_schedule
 ):
-    (of_file,) = run(tiny_bert, texts, tmp_path, group="who")
+    (of_file,) = run_on_texts(tiny_bert, texts, tmp_path, group="who")
     frame = pd.read_csv(texts)
-    (of_frame,) = run(tiny_bert, texts, tmp_path, corpus=frame, group="who")
+    (of_frame,) = run_on_texts(tiny_bert, texts, tmp_path, corpus=frame, group="who")
     assert of_frame.examples == of_file.examples
     assert of_frame.headline == of_file.headline
     pairs = list(zip(frame["text"], frame["mood"], strict=True))
     given = {"text": "text", "label": "label"}
-    (of_list,) = run(tiny_bert, texts, tmp_path, corpus=pairs, **given)
-    (ungrouped,) = run(tiny_bert, texts, tmp_path)
+    (of_list,) = run_on_texts(tiny_bert, texts, tmp_path, corpus=pairs, **given)
+    (ungrouped,) = run_on_texts(tiny_bert, texts, tmp_path)
     assert (of_list.headline, of_list.task.name) == (ungrouped.headline, "label@mean")
     assert len({of_file.key, of_frame.key, of_list.key, ungrouped.key}) == 4
     frame.loc[::7, "mood"] = None
-    (with_gaps,) = run(tiny_bert, texts, tmp_path, corpus=frame)
+    (with_gaps,) = run_on_texts(tiny_bert, texts, tmp_path, corpus=frame)
     assert sum(x["no label"] for x in with_gaps.examples.excluded.values()) == 23
     for corpus, given, says in (
         (frame, {"label": "moods"}, "the table in memory: no column for --label moods"),
@@ -98,23 +90,23 @@ def test_a_data_frame_and_a_list_are_read_as_the_file_is(
         (frame, {"text": "", "label": ()}, "name its columns: text= and label= for texts"),
     ):
         with pytest.raises(UserError, match=says):
-            run(tiny_bert, texts, tmp_path, corpus=corpus, **given)
+            run_on_texts(tiny_bert, texts, tmp_path, corpus=corpus, **given)
 
 
 def test_the_first_token_of_a_model_that_reads_from_left_to_right_is_refused(texts, tmp_path):
     save("gpt2", tmp_path / "tiny-gpt2")
     with pytest.raises(UserError, match="its first token knows nothing of the text"):
-        run(tmp_path / "tiny-gpt2", texts, tmp_path, positions="first")
+        run_on_texts(tmp_path / "tiny-gpt2", texts, tmp_path, positions="first")
 
 
 def test_nothing_is_encoded_again(tiny_bert, texts, tmp_path, monkeypatch, capsys, short_schedule):
     small_shards(monkeypatch, 200)
-    run(tiny_bert, texts, tmp_path)
-    run(tiny_bert, texts, tmp_path, label="mood,kind")
+    run_on_texts(tiny_bert, texts, tmp_path)
+    run_on_texts(tiny_bert, texts, tmp_path, label="mood,kind")
     assert "encoding" not in capsys.readouterr().err
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.npy")}
     assert len(before) > 6
-    run(tiny_bert, texts, tmp_path, positions="mean,max")
+    run_on_texts(tiny_bert, texts, tmp_path, positions="mean,max")
     after = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.npy")}
     assert before.items() < after.items()
     assert all("max" in path.name for path in after.keys() - before.keys())
@@ -126,7 +118,7 @@ def test_positions_are_shown_and_texts_without_them_excluded(
     asked = 'last:4,after:"a, b",match:(cat|house)'
     rows = pd.read_csv(texts)
     rows["text"] = ["dog a, b cat books near the sun", "she sees the old dog", *rows["text"][2:]]
-    found = run(tiny_bert, texts, tmp_path, corpus=rows, positions=f"{asked},after:dog")
+    found = run_on_texts(tiny_bert, texts, tmp_path, corpus=rows, positions=f"{asked},after:dog")
     results = {result.task.name: result for result in found}
     assert 'mood@after:"a, b"' not in results  # one label is left
     said = capsys.readouterr().err
@@ -147,7 +139,7 @@ def test_chats_are_read_at_roles(tiny_chat, texts, tmp_path, capsys, short_sched
     path = tmp_path / "chats.jsonl"
     rows.to_json(path, orient="records", lines=True)
     given = {"text": "", "messages": "chat", "positions": "last,user,assistant"}
-    found = {x.task.name: x for x in run(tiny_chat, path, tmp_path, **given)}
+    found = {x.task.name: x for x in run_on_texts(tiny_chat, path, tmp_path, **given)}
     assert set(found) == {"mood@last", "mood@user", "mood@assistant"}
     said = capsys.readouterr().err
     assert re.search(r"last reads, in the first text, \S+ \S+ \S+ \[Ċ\]\n", said)
@@ -159,11 +151,11 @@ def test_chats_are_read_at_roles(tiny_chat, texts, tmp_path, capsys, short_sched
     rows["chat"] = ["<|im_start|>user\n a" for _ in rows["mood"]]
     rows.to_json(path, orient="records", lines=True)
     with pytest.raises(UserError, match=r"text 1 of train contains <\|im_start\|>.*--messages"):
-        run(tiny_chat, path, tmp_path, text="chat")
-    (meant,) = run(tiny_chat, path, tmp_path, text="chat", special_tokens=True)
+        run_on_texts(tiny_chat, path, tmp_path, text="chat")
+    (meant,) = run_on_texts(tiny_chat, path, tmp_path, text="chat", special_tokens=True)
     assert meant.task.name == "mood@mean"
     with pytest.raises(UserError, match="line 1: chat is not a list of messages: "):
-        run(tiny_chat, path, tmp_path, text="", messages="chat")
+        run_on_texts(tiny_chat, path, tmp_path, text="", messages="chat")
 
 
 def test_tools_dates_and_templates_in_memory_are_in_vectors_and_keys(
@@ -188,7 +180,7 @@ def test_tools_dates_and_templates_in_memory_are_in_vectors_and_keys(
     path = tmp_path / "calls.jsonl"
     pd.DataFrame(rows).to_json(path, orient="records", lines=True)
     given = {"text": "", "messages": "chat", "positions": "mean", "twins": 0}
-    (deaf,) = run(tiny_chat, path, tmp_path, **given)
+    (deaf,) = run_on_texts(tiny_chat, path, tmp_path, **given)
     assert "does not write name (80), tool_calls (80)" in capsys.readouterr().err
     assert deaf.provenance["not written by the chat template"] == "name (80), tool_calls (80)"
     file = tiny_chat / "chat_template.jinja"
@@ -197,13 +189,13 @@ def test_tools_dates_and_templates_in_memory_are_in_vectors_and_keys(
     calls = "{% for call in m.tool_calls or [] %} {{ call.name }}{% endfor %}<|endoftext|>"
     heard = file.read_text().replace("{{ m.content }}<|endoftext|>", "{{ m.content }}" + calls)
     (folder / file.name).write_text(heard)
-    (told,) = run(folder, path, tmp_path, **given)
+    (told,) = run_on_texts(folder, path, tmp_path, **given)
     best = [max(x.at("accuracy", layer).value for layer in range(3)) for x in (deaf, told)]
     assert best == [0.5, 1]
     assert told.baselines["word n-grams"]["accuracy"] == 1
     assert (deaf.encoding.chats, told.encoding.chats) == ("", "")
     (folder / file.name).write_text("{{ strftime_now('%d') }}" + heard)
-    (dated,) = run(folder, path, tmp_path, **given)
+    (dated,) = run_on_texts(folder, path, tmp_path, **given)
     assert dated.encoding.chats == "2024-07-26"
     assert has_current_numerics(dated)
     model, tokenizer = AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)

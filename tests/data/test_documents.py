@@ -5,14 +5,18 @@ from probes.data.sentence import ROOT, Mention, Sentence, one_sentence, windows
 E1 = Mention("e1", "person", (0, 1))
 
 
-def sentence(name, n_words, document="d", **layers):
+def numbered_words(name, n_words, document="d", **layers):
     words = tuple(f"{name}{i}" for i in range(n_words))
     return Sentence(name, "en", words, document=document, **layers)
 
 
 def test_a_window_ends_with_each_sentence_and_stays_in_its_document():
-    given = [sentence("a", 2), *(sentence(name, 1) for name in "bcd")]
-    given += [sentence("e", 1, "other"), sentence("f", 1, ""), sentence("g", 1, "")]
+    given = [numbered_words("a", 2), *(numbered_words(name, 1) for name in "bcd")]
+    given += [
+        numbered_words("e", 1, "other"),
+        numbered_words("f", 1, ""),
+        numbered_words("g", 1, ""),
+    ]
     found = list(windows(given, 3))
     assert [(" ".join(window.words), window.starts) for window in found] == [
         ("a0 a1", (0,)),
@@ -27,8 +31,8 @@ def test_a_window_ends_with_each_sentence_and_stays_in_its_document():
 
 
 def test_heads_and_mentions_are_counted_from_the_first_word():
-    one = sentence("a", 2, upos=("X", "Y"), heads=(1, ROOT), mentions=(E1,))
-    other = sentence("b", 3, upos=("Z", "Z", "Z"), heads=(ROOT, 0, 1), mentions=(E1,))
+    one = numbered_words("a", 2, upos=("X", "Y"), heads=(1, ROOT), mentions=(E1,))
+    other = numbered_words("b", 3, upos=("Z", "Z", "Z"), heads=(ROOT, 0, 1), mentions=(E1,))
     window = one_sentence([one, other])
     assert window.upos == ("X", "Y", "Z", "Z", "Z")
     assert window.heads == (1, ROOT, ROOT, 2, 3)
@@ -36,5 +40,7 @@ def test_heads_and_mentions_are_counted_from_the_first_word():
 
 
 def test_a_layer_that_a_sentence_lacks_is_left_out_but_it_may_have_no_mentions():
-    window = one_sentence([sentence("a", 1, upos=("X",), mentions=(E1,)), sentence("b", 1)])
+    window = one_sentence(
+        [numbered_words("a", 1, upos=("X",), mentions=(E1,)), numbered_words("b", 1)]
+    )
     assert (window.upos, window.mentions) == ((), (E1,))

@@ -292,16 +292,16 @@ def skeleton(n_words: int) -> Skeleton:
     return Skeleton(("NN",) * n_words, Tree("TOP", 0, n_words, tuple(range(n_words))), ())
 
 
-def sentence(name: str, text: str = "Dogs bark") -> Sentence:
+def sentence_of_nouns(name: str, text: str = "Dogs bark") -> Sentence:
     words = tuple(text.split())
     return Sentence(name, "en", words, xpos=("NN",) * len(words))
 
 
 def test_ratings_join_unless_the_words_are_others_and_all_are_counted() -> None:
     splits = {
-        "train": [sentence("a-0001"), sentence("a-0002")],
-        "dev": [sentence("b-0001")],  # of a document that PropBank's release lacks
-        "test": [sentence("a-0003")],  # without a rating
+        "train": [sentence_of_nouns("a-0001"), sentence_of_nouns("a-0002")],
+        "dev": [sentence_of_nouns("b-0001")],  # of a document that PropBank's release lacks
+        "test": [sentence_of_nouns("a-0003")],  # without a rating
     }
     one = [Rating("factuality", (1,), {"factual": 1.0})]
     ratings = {"a-0001": one, "a-0002": [*one, *one], "b-0001": one, "gone-0001": one}
@@ -315,11 +315,11 @@ def test_ratings_join_unless_the_words_are_others_and_all_are_counted() -> None:
 def test_a_rating_beyond_the_last_word_is_an_error() -> None:
     ratings = {"a-0001": [Rating("factuality", (2,), {"factual": 1.0})]}
     with pytest.raises(UserError, match="'a-0001': UDS rates its word 3, but it has 2"):
-        join_ratings({"train": [sentence("a-0001")]}, {}, ratings)
+        join_ratings({"train": [sentence_of_nouns("a-0001")]}, {}, ratings)
 
 
 def test_ratings_are_no_part_of_the_fingerprint_but_of_the_key_of_who_reads_them() -> None:
-    plain = sentence("a-0001")
+    plain = sentence_of_nouns("a-0001")
     rated = Sentence(plain.id, "en", plain.words, xpos=plain.xpos, ratings=RATINGS)
     one, other = (
         Corpus("c", "1", "", {"train": (s,), "dev": (), "test": ()}) for s in (plain, rated)

@@ -1,12 +1,13 @@
 """Labelled data of the user's own: JSON Lines, CSV, Parquet, the hub; sound and damaged."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 from datasets import ClassLabel, Dataset, Features, List, Value
+from tiny_runs import run
 
-import probes
 from probes.common.errors import UserError
 from probes.data.chunk_schemes import Scheme
 from probes.data.find import find_corpus
@@ -395,17 +396,7 @@ def assert_refused(path, message):
     assert "\n" not in str(caught.value)
 
 
-def run(tiny_bert, tmp_path, **settings):
-    return probes.run_probes(
-        tiny_bert,
-        probes=("linear",),
-        layers=(0, 1),
-        output=tmp_path / "r",
-        cache_dir=tmp_path / "c",
-        device="cpu",
-        quick=True,
-        **settings,
-    )
+run_linear = partial(run, probes="linear", layers=(0, 1), limit=None)
 
 
 def test_columns_run_as_tasks(tiny_bert, tmp_path, capsys, monkeypatch):
@@ -416,7 +407,9 @@ def test_columns_run_as_tasks(tiny_bert, tmp_path, capsys, monkeypatch):
     for row in rows[1::3]:
         row["tokens"] = ["\U0001f602", "\U0001f602", "\U0001f602"]
     corpus = jsonl(tmp_path / "my.jsonl", rows)
-    results = run(tiny_bert, tmp_path, corpus=corpus, task_from=("ner_tags", "mood", "score"))
+    results = run_linear(
+        tiny_bert, tmp_path, corpus=corpus, task_from=("ner_tags", "mood", "score")
+    )
     found = {r.task.name: (r.task.shape, r.task.kind, r.task.metric) for r in results}
     assert found == {
         "ner_tags": ("word", "classification", "span_f1"),
@@ -434,15 +427,15 @@ def test_columns_run_as_tasks(tiny_bert, tmp_path, capsys, monkeypatch):
     assert f" · {found} of 10 words contain [UNK] · " in said
     assert f"{found} of 10 words contain [UNK] ({found / 10:.0%}), and vectors say little" in said
     # A later run on one column of the same file computes nothing, and keeps the table whole.
-    (table,) = (tmp_path / "r").rglob("layers.csv")
+    (table,) = (tmp_path / "results").rglob("layers.csv")
     whole = table.read_text()
     assert "mood (linear)" in whole
-    (again,) = run(tiny_bert, tmp_path, corpus=corpus, task_from=("mood",))
+    (again,) = run_linear(tiny_bert, tmp_path, corpus=corpus, task_from=("mood",))
     (first,) = (r for r in results if r.task.name == "mood")
     assert again.provenance == first.provenance
     assert table.read_text() == whole
     with pytest.raises(UserError, match="--task-from pos: the suite has a task of this name"):
-        run(
+        run_linear(
             tiny_bert,
             tmp_path,
             corpus=jsonl(tmp_path / "p.jsonl", [{"tokens": ["a"], "pos": ["X"]}] * 30),

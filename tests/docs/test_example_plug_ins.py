@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins", "shor
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     """An empty folder, in which runs write their results."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -89,20 +89,20 @@ def test_a_view_of_ones_own_draws_its_numbers():
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_entropies_of_heads_are_those_of_the_models_own_maps(folder, tiny_bert, workers):
+def test_entropies_of_heads_are_those_of_the_models_own_maps(working_folder, tiny_bert, workers):
     """Also of texts that take two windows, whose windows count by their tokens."""
     model = AutoModel.from_pretrained(tiny_bert, attn_implementation="eager").eval()
     with torch.no_grad():
         for block in model.encoder.layer:  # otherwise attention is as good as uniform
             block.attention.self.query.weight.mul_(300)
-    sharp = folder / "sharp"
+    sharp = working_folder / "sharp"
     shutil.copytree(tiny_bert, sharp)
     model.save_pretrained(sharp)
     probes.run_probes(
         str(sharp), measurements="head_entropy", include=EXAMPLES / "head_entropy.py", limit=6, twins=0,
         threads=1, workers=workers, device="cpu", cache_dir="cache", batch_tokens=128,
     )  # fmt: skip
-    (path,) = (folder / "results").rglob("head_entropy-*.json")
+    (path,) = (working_folder / "results").rglob("head_entropy-*.json")
     found = read_record(path).rows
     words = WordTokenizer(AutoTokenizer.from_pretrained(tiny_bert))
     sentences = [s.words for s in find_corpus("sample", limit=6).load().splits["test"]]
@@ -122,16 +122,18 @@ def test_entropies_of_heads_are_those_of_the_models_own_maps(folder, tiny_bert, 
     assert (found.layer, found.axes["head"]) == ((1, 1, 2, 2), (1, 2, 1, 2))
     assert found.value == pytest.approx(np.ravel(expected), rel=1e-4)
     assert np.ptp(expected) > 0.01
-    names = {file.name for file in (folder / "cache").rglob("*.npy")}
+    names = {file.name for file in (working_folder / "cache").rglob("*.npy")}
     assert names == {"entropy.npy"}
 
 
-def test_a_collector_is_identified_by_its_source_and_its_faults_cost_its_record(folder, tiny_bert):
+def test_a_collector_is_identified_by_its_source_and_its_faults_cost_its_record(
+    working_folder, tiny_bert
+):
     whole = example_file("head_entropy.py")
 
     def run(name, old, new):
         text = whole.replace(old, new).replace('"head_entropy"', f'"{name}"')
-        (folder / f"{name}.py").write_text(text)
+        (working_folder / f"{name}.py").write_text(text)
         found = probes.run_probes(
             str(tiny_bert), include=f"{name}.py", measurements=f"{name},probes", tasks="pos",
             probes="linear", limit=6, quick=True, threads=1, device="cpu",

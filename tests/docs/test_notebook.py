@@ -26,7 +26,7 @@ def stored():
 
 
 @pytest.fixture(scope="module")
-def run(stored, tiny_bert, tmp_path_factory):
+def executed_notebook(stored, tiny_bert, tmp_path_factory):
     """The notebook with its outputs, of a tiny model and few sentences."""
     notebook = nbformat.from_dict(stored)
     folder = tmp_path_factory.mktemp("notebook")
@@ -52,8 +52,8 @@ def test_it_is_stored_without_outputs(stored):
 
 
 @pytest.mark.slow
-def test_results_show_as_tables_and_charts_as_pictures(run):
-    notebook, folder = run
+def test_results_show_as_tables_and_charts_as_pictures(executed_notebook):
+    notebook, folder = executed_notebook
     shown = outputs(notebook, "results = probes.run_probes")
     assert (
         "<caption><span>tiny-bert · sample, limit 60 · linear probe · test</span></caption>"
@@ -68,8 +68,8 @@ def test_results_show_as_tables_and_charts_as_pictures(run):
 
 
 @pytest.mark.slow
-def test_a_task_of_a_cell_is_probed_and_compared(run):
-    notebook, _ = run
+def test_a_task_of_a_cell_is_probed_and_compared(executed_notebook):
+    notebook, _ = executed_notebook
     assert "plural" in outputs(notebook, "own = probes.run_probes")["text/html"]
     compared = outputs(notebook, "loaded = probes.load_results")["text/html"]
     for name in ("depth", "plural", "pos", "random:tiny-bert"):

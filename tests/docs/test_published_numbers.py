@@ -40,7 +40,7 @@ PICTURES = {
 }
 
 
-def run(command, *more):
+def run_command(command, *more):
     words = [sorted(glob(word)) or [word] for word in shlex.split(command)]
     assert main([*(each for several in words for each in several), *more]) == 0
 
@@ -48,7 +48,7 @@ def run(command, *more):
 @pytest.mark.parametrize(("command", "table"), BLOCKS)
 def test_a_table_is_the_output_of_its_command(command, table, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
-    run(command)
+    run_command(command)
     # Editors like to replace no-break spaces.
     printed = capsys.readouterr().out.replace(TIE, " ").splitlines()
     assert [x for x in table.replace(TIE, " ").splitlines() if x not in printed] == []
@@ -95,7 +95,7 @@ def test_a_picture_is_the_output_of_its_command(path, command, monkeypatch, tmp_
     assert set(re.findall(r"results/\S+", command)) <= set(
         re.findall(r"results/published\S+", command)
     )
-    run(command.replace(path, str(tmp_path / "again.svg")))
+    run_command(command.replace(path, str(tmp_path / "again.svg")))
     number = re.compile(r"-?\d+(?:\.\d+)?")
     texts = [
         re.sub(r"gradient_\d+", "gradient", file.read_text(encoding="utf-8"))

@@ -40,7 +40,7 @@ NAMES = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def tiny_qwen(tmp_path_factory):
     """A tiny Qwen 2 as transformers saves it."""
     made = tmp_path_factory.mktemp("checkpoint") / "tiny-qwen"
     tiny_models.save("qwen2", made)
@@ -48,11 +48,11 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def file(folder):
+def file(tiny_qwen):
     """The same numbers, configuration and tokenizer in a GGUF file."""
-    path = folder.parent / "tiny-qwen-f32.gguf"
-    config = json.loads((folder / "config.json").read_text())
-    tokenizer = json.loads((folder / "tokenizer.json").read_text())["model"]
+    path = tiny_qwen.parent / "tiny-qwen-f32.gguf"
+    config = json.loads((tiny_qwen / "config.json").read_text())
+    tokenizer = json.loads((tiny_qwen / "tokenizer.json").read_text())["model"]
     writer = gguf.GGUFWriter(path, "qwen2")
     writer.add_block_count(config["num_hidden_layers"])
     writer.add_context_length(config["max_position_embeddings"])
@@ -68,7 +68,7 @@ def file(folder):
     writer.add_token_types([1] * len(vocabulary))
     writer.add_token_merges([" ".join(pair) for pair in tokenizer["merges"]])
     writer.add_eos_token_id(config["eos_token_id"])
-    for name, weight in load_file(folder / "model.safetensors").items():
+    for name, weight in load_file(tiny_qwen / "model.safetensors").items():
         for ours, theirs in NAMES.items():
             name = name.replace(ours, theirs)
         name = "output_norm.weight" if name == "norm.weight" else name
@@ -80,8 +80,8 @@ def file(folder):
     return path
 
 
-def test_a_gguf_file_gives_the_vectors_of_the_same_weights(folder, file):
-    encoders = [load_encoder(find_model(str(x)), device="cpu") for x in (folder, file)]
+def test_a_gguf_file_gives_the_vectors_of_the_same_weights(tiny_qwen, file):
+    encoders = [load_encoder(find_model(str(x)), device="cpu") for x in (tiny_qwen, file)]
     words = ("the", "Keeper's", "boats", "in", "1987")
     assert encoders[1].info.name == "tiny-qwen-f32.gguf"
     pieces = [encoder.split([Text(words, (0, len(words)))])[0].ids.tolist() for encoder in encoders]
@@ -109,13 +109,13 @@ def test_a_folder_with_nothing_but_a_gguf_file_names_it(file, tmp_path):
 
 
 @pytest.fixture
-def quantised(folder, tmp_path):
+def quantised(tiny_qwen, tmp_path):
     """A folder whose config.json says how its weights are quantised."""
 
     def made(**stored):
-        for path in folder.iterdir():
+        for path in tiny_qwen.iterdir():
             (tmp_path / path.name).write_bytes(path.read_bytes())
-        config = json.loads((folder / "config.json").read_text())
+        config = json.loads((tiny_qwen / "config.json").read_text())
         changes = {"quantization_config": stored, "dtype": "bfloat16"}
         (tmp_path / "config.json").write_text(json.dumps(config | changes))
         return str(tmp_path)
@@ -133,23 +133,25 @@ def quantised(folder, tmp_path):
         (None, "8bit", [], "--load 8bit: needs bitsandbytes; pip install bitsandbytes"),
     ],
 )
-def test_what_is_missing_is_named(folder, quantised, monkeypatch, stored, load, installed, error):
+def test_what_is_missing_is_named(
+    tiny_qwen, quantised, monkeypatch, stored, load, installed, error
+):
     monkeypatch.setattr(
         "probes.extraction.models.model_folders.is_installed", installed.__contains__
     )
     with pytest.raises(UserError, match=error):
-        find_model(quantised(**stored) if stored else str(folder), load=load)
+        find_model(quantised(**stored) if stored else str(tiny_qwen), load=load)
 
 
 def test_quantisation_is_part_of_the_name_and_the_key_but_not_of_the_twin(
-    folder, quantised, monkeypatch
+    tiny_qwen, quantised, monkeypatch
 ):
     monkeypatch.setattr("probes.extraction.models.model_folders.is_installed", lambda name: True)
-    whole, loaded = (find_model(str(folder), load=load) for load in (None, "4bit"))
+    whole, loaded = (find_model(str(tiny_qwen), load=load) for load in (None, "4bit"))
     assert (whole.name, loaded.name) == ("tiny-qwen", "tiny-qwen (4bit)")
-    assert len({whole.digest, loaded.digest, find_model(str(folder), load="8bit").digest}) == 3
-    twin = find_model(f"random:{folder}", load="4bit")
-    assert twin == find_model(f"random:{folder}")
+    assert len({whole.digest, loaded.digest, find_model(str(tiny_qwen), load="8bit").digest}) == 3
+    twin = find_model(f"random:{tiny_qwen}", load="4bit")
+    assert twin == find_model(f"random:{tiny_qwen}")
     assert twin.is_twin_of(loaded)
     stored = find_model(quantised(quant_method="gptq", bits=4))
     assert stored.name.endswith(" (gptq 4bit)")
@@ -188,9 +190,9 @@ def fp8(quantised):
     return folder
 
 
-def test_a_checkpoint_in_float8_is_read_with_its_scales(folder, fp8):
+def test_a_checkpoint_in_float8_is_read_with_its_scales(tiny_qwen, fp8):
     encoder, _ = assert_read_as_by_transformers(fp8)
-    whole = load_file(folder / "model.safetensors")["layers.1.mlp.down_proj.weight"]
+    whole = load_file(tiny_qwen / "model.safetensors")["layers.1.mlp.down_proj.weight"]
     read = encoder.model.layers[1].mlp.down_proj.weight
     assert (read - whole).norm() < 0.05 * whole.norm()  # three bits of mantissa
     assert encoder.notes == {"quantised weights": "fp8"}
@@ -203,10 +205,10 @@ def test_a_plan_and_a_twin_of_quantised_weights_need_no_quantiser(fp8):
     assert not hasattr(twin.model.config, "quantization_config")
 
 
-def test_quantised_weights_that_were_read_without_scales_have_another_key(folder, quantised):
+def test_quantised_weights_that_were_read_without_scales_have_another_key(tiny_qwen, quantised):
     """Earlier versions stored wrong vectors under the digest of the files."""
-    plain = find_model(str(folder)).digest
-    files = {x.name: sha256(x) for x in find_model(str(folder)).files}
+    plain = find_model(str(tiny_qwen)).digest
+    files = {x.name: sha256(x) for x in find_model(str(tiny_qwen)).files}
     assert plain == hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
     stored = find_model(quantised(**FP8))
     files = {x.name: sha256(x) for x in stored.files}
@@ -251,8 +253,8 @@ def test_a_quantiser_that_is_not_there_after_loading_is_refused(fp8, monkeypatch
         ("layers.0.mlp.up_proj.lora_A", False),
     ],
 )
-def test_a_scale_that_is_not_used_is_refused(folder, tmp_path, name, refused):
-    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+def test_a_scale_that_is_not_used_is_refused(tiny_qwen, tmp_path, name, refused):
+    shutil.copytree(tiny_qwen, tmp_path, dirs_exist_ok=True)
     path = tmp_path / "model.safetensors"
     stored = load_file(path) | {name: torch.ones(1)}
     if "lm_head" in name:
@@ -300,7 +302,7 @@ def test_a_damaged_gguf_file_is_one_line(file, tmp_path, seed):
     assert "\n" not in str(error.value)
 
 
-def test_a_model_in_memory_is_not_quantised(folder):
+def test_a_model_in_memory_is_not_quantised(tiny_qwen):
     model, tokenizer = tiny_models.build("qwen2", "Qwen2Model")
     with pytest.raises(UserError, match="load=4bit: the model is in memory; give its folder"):
         run_probes(model, tokenizer, load="4bit")

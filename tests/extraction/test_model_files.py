@@ -16,7 +16,7 @@ from probes.run.inputs import find_models
 
 
 @pytest.fixture
-def folder(tiny_bert, tmp_path):
+def model_copy(tiny_bert, tmp_path):
     """A copy of the tiny model."""
     return shutil.copytree(tiny_bert, tmp_path / "copy")
 
@@ -41,23 +41,23 @@ def test_digest_changes_with_weights_tokenizer_and_configuration(tiny_bert, tmp_
     assert len(seen) == 4
 
 
-def test_digest_changes_with_each_chat_template(folder):
-    file = folder / "additional_chat_templates" / "chat_template.jinja"
+def test_digest_changes_with_each_chat_template(model_copy):
+    file = model_copy / "additional_chat_templates" / "chat_template.jinja"
     file.parent.mkdir()
-    seen = {find_model(str(folder)).digest}
-    for path in (file, folder / file.name, file):
+    seen = {find_model(str(model_copy)).digest}
+    for path in (file, model_copy / file.name, file):
         path.write_text(f"{len(seen)}")
-        seen.add(find_model(str(folder)).digest)
+        seen.add(find_model(str(model_copy)).digest)
     assert len(seen) == 4
 
 
-def test_a_random_twin_needs_no_weights_and_is_another_model(tiny_bert, folder):
-    (folder / "model.safetensors").unlink()
-    twin = find_model(f"random:{folder}")
+def test_a_random_twin_needs_no_weights_and_is_another_model(tiny_bert, model_copy):
+    (model_copy / "model.safetensors").unlink()
+    twin = find_model(f"random:{model_copy}")
     assert (twin.name, twin.seed) == ("random:copy", 0)
     assert twin.digest == find_model(f"random:{tiny_bert}").digest
     with pytest.raises(UserError, match=r"holds no model\.safetensors"):
-        find_model(str(folder))
+        find_model(str(model_copy))
 
 
 @pytest.mark.parametrize("library", ["torch", "transformers"])
@@ -75,10 +75,10 @@ def test_a_random_twin_is_another_with_another_version_of_what_draws_it(
     assert digests("9.0.0+cpu") == digests("9.0.0+cu128") == (pretrained, twin)
 
 
-def test_pickled_weights_are_refused(folder):
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+def test_pickled_weights_are_refused(model_copy):
+    (model_copy / "model.safetensors").rename(model_copy / "pytorch_model.bin")
     with pytest.raises(UserError, match="only pickled weights"):
-        find_model(str(folder))
+        find_model(str(model_copy))
 
 
 def test_a_name_that_is_no_hub_id_raises(hub_cache):
@@ -93,11 +93,11 @@ def test_the_packaged_model_is_the_one_published_on_the_hub():
     assert json.loads((source.folder / "config.json").read_text())["num_hidden_layers"] == 6
 
 
-def test_a_folder_without_a_tokenizer_is_refused(folder):
+def test_a_folder_without_a_tokenizer_is_refused(model_copy):
     for name in ("tokenizer.json", "vocab.txt"):
-        (folder / name).unlink(missing_ok=True)
+        (model_copy / name).unlink(missing_ok=True)
     with pytest.raises(UserError, match="holds no tokenizer"):
-        find_model(str(folder))
+        find_model(str(model_copy))
 
 
 def test_what_follows_an_at_sign_is_a_revision(revisions):
@@ -186,15 +186,15 @@ def with_index(folder, names):
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
 
 
-def test_the_digest_covers_the_files_of_the_index(folder):
-    with_index(folder, ["part.safetensors"])
-    (folder / "model-00001-of-00002.safetensors").write_bytes(b"of no use")
-    before = find_model(str(folder))
-    (folder / "model-00001-of-00002.safetensors").write_bytes(b"other")
-    assert find_model(str(folder)).digest == before.digest
+def test_the_digest_covers_the_files_of_the_index(model_copy):
+    with_index(model_copy, ["part.safetensors"])
+    (model_copy / "model-00001-of-00002.safetensors").write_bytes(b"of no use")
+    before = find_model(str(model_copy))
+    (model_copy / "model-00001-of-00002.safetensors").write_bytes(b"other")
+    assert find_model(str(model_copy)).digest == before.digest
     before.require_unchanged()
-    (folder / "part.safetensors").write_bytes(b"other weights")
-    assert find_model(str(folder)).digest != before.digest
+    (model_copy / "part.safetensors").write_bytes(b"other weights")
+    assert find_model(str(model_copy)).digest != before.digest
     with pytest.raises(UserError, match="changed while they were read"):
         before.require_unchanged()
 
@@ -213,18 +213,18 @@ def test_the_digest_covers_the_files_of_the_index(folder):
         ),
     ],
 )
-def test_an_index_names_safetensors_of_its_own_folder(folder, named, said):
-    with_index(folder, ["part.safetensors", named])
+def test_an_index_names_safetensors_of_its_own_folder(model_copy, named, said):
+    with_index(model_copy, ["part.safetensors", named])
     with pytest.raises(UserError, match=said):
-        find_model(str(folder))
+        find_model(str(model_copy))
 
 
-def test_weights_under_another_name_are_refused(folder):
-    config = json.loads((folder / "config.json").read_text())
+def test_weights_under_another_name_are_refused(model_copy):
+    config = json.loads((model_copy / "config.json").read_text())
     config["transformers_weights"] = "other.safetensors"
-    (folder / "config.json").write_text(json.dumps(config))
+    (model_copy / "config.json").write_text(json.dumps(config))
     with pytest.raises(UserError, match=r"config\.json names 'other.safetensors' as its weights"):
-        find_model(str(folder))
+        find_model(str(model_copy))
 
 
 @pytest.mark.parametrize(
@@ -260,13 +260,13 @@ def test_a_model_in_a_folder_within_is_named(tiny_bert, tmp_path, inner):
 
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("file", ["tf_model.h5", "model.onnx"])
-def test_weights_in_another_format_are_named(folder, file, whole):
-    (folder / "model.safetensors").unlink()
-    (folder / file).write_bytes(b"")
+def test_weights_in_another_format_are_named(model_copy, file, whole):
+    (model_copy / "model.safetensors").unlink()
+    (model_copy / file).write_bytes(b"")
     if not whole:
-        (folder / "config.json").unlink()
+        (model_copy / "config.json").unlink()
     with pytest.raises(UserError, match=rf"only in another format \({file}\)"):
-        find_model(str(folder))
+        find_model(str(model_copy))
 
 
 def test_names_of_folders_are_made_printable(tiny_bert, tmp_path):

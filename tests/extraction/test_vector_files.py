@@ -23,7 +23,7 @@ PAGE = ROOT / "docs" / "vectors.md"
 
 
 @pytest.fixture
-def corpus(tmp_path):
+def short_sentences(tmp_path):
     """Sentences that fit into the tiny model's window."""
     folder = small_corpus(tmp_path / "small", n=60)
     for path in folder.iterdir():
@@ -34,12 +34,12 @@ def corpus(tmp_path):
 
 
 @pytest.fixture
-def extracted(tiny_bert, corpus):
+def extracted(tiny_bert, short_sentences):
     """By sentence, the states of plain transformers: (layers, pieces, size), and words of pieces."""
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
     model = AutoModel.from_pretrained(tiny_bert).eval()
     found = {}
-    for sentence in find_corpus(str(corpus)).load():
+    for sentence in find_corpus(str(short_sentences)).load():
         given = tokenizer(list(sentence.words), is_split_into_words=True, return_tensors="pt")
         with torch.inference_mode():
             states = model(**given, output_hidden_states=True).hidden_states
@@ -84,11 +84,11 @@ def write(kind, folder, extracted):
     "kind", [*(pytest.param(x, marks=pytest.mark.slow) for x in ("npz", "npy")), "safetensors"]
 )
 def test_vectors_of_plain_transformers_give_the_scores_of_the_model(
-    kind, tiny_bert, corpus, extracted, tmp_path
+    kind, tiny_bert, short_sentences, extracted, tmp_path
 ):
-    assert main(line(corpus, tmp_path / "model", "--model", tiny_bert)) == 0
+    assert main(line(short_sentences, tmp_path / "model", "--model", tiny_bert)) == 0
     dump = write(kind, tmp_path, extracted)
-    assert main(line(corpus, tmp_path / "given", "--vectors", dump)) == 0
+    assert main(line(short_sentences, tmp_path / "given", "--vectors", dump)) == 0
     expected, found = scores(tmp_path / "model"), scores(tmp_path / "given")
     assert expected.keys() == found.keys()
     for key, by_layer in expected.items():
@@ -98,31 +98,37 @@ def test_vectors_of_plain_transformers_give_the_scores_of_the_model(
 
 
 @pytest.mark.slow
-def test_files_of_vllm_are_converted_as_the_page_says(tiny_bert, corpus, extracted, tmp_path):
+def test_files_of_vllm_are_converted_as_the_page_says(
+    tiny_bert, short_sentences, extracted, tmp_path
+):
     (code,) = re.findall(
         r"```python\n(import numpy as np\nfrom safetensors.*?)```", PAGE.read_text(), re.DOTALL
     )
     names = {}
     exec(code, names)
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
-    sentences = [list(sentence.words) for sentence in find_corpus(str(corpus)).load()]
+    sentences = [list(sentence.words) for sentence in find_corpus(str(short_sentences)).load()]
     files = [tmp_path / f"{i}.safetensors" for i in range(len(sentences))]
     for file, given, (states, _, _) in zip(files, sentences, extracted.values(), strict=True):
         ids = np.array(tokenizer(given, is_split_into_words=True)["input_ids"])
         save_file({"token_ids": ids, "hidden_states": states[1:].transpose(1, 0, 2).copy()}, file)
     dump = tmp_path / "converted.safetensors"
     names["convert"](files, sentences, (1, 2), tokenizer, dump)
-    assert main(line(corpus, tmp_path / "given", "--vectors", dump, "--layers", "1,2")) == 0
+    assert (
+        main(line(short_sentences, tmp_path / "given", "--vectors", dump, "--layers", "1,2")) == 0
+    )
     words = write("npz", tmp_path, extracted)
-    assert main(line(corpus, tmp_path / "words", "--vectors", words)) == 0
+    assert main(line(short_sentences, tmp_path / "words", "--vectors", words)) == 0
     expected = scores(tmp_path / "words")
     for key, by_layer in scores(tmp_path / "given").items():
         assert by_layer == pytest.approx({n: expected[key][n] for n in (1, 2)}, abs=0.021)
 
 
-def test_static_vectors_are_a_model_of_one_layer(corpus, tmp_path, capsys):
+def test_static_vectors_are_a_model_of_one_layer(short_sentences, tmp_path, capsys):
     words = {
-        word.lower() for sentence in find_corpus(str(corpus)).load() for word in sentence.words
+        word.lower()
+        for sentence in find_corpus(str(short_sentences)).load()
+        for word in sentence.words
     }
     missing = sorted(words)[3]
     numbers = np.random.default_rng(0)
@@ -134,7 +140,7 @@ def test_static_vectors_are_a_model_of_one_layer(corpus, tmp_path, capsys):
     path = tmp_path / "glove.txt"
     path.write_text("\n".join(lines))
     asked = ["--vectors", path, "--evidence", "standard", "--probes", "linear"]
-    assert main([*line(corpus, tmp_path, *asked)]) == 0
+    assert main([*line(short_sentences, tmp_path, *asked)]) == 0
     assert "words of the corpus have none, but zeros" in capsys.readouterr().err
     for result in probes.load_results(tmp_path / "results"):
         assert result.layers == (0,)
@@ -169,9 +175,9 @@ def test_files_of_static_vectors_are_whole(lines, says, tmp_path):
         read_vectors(find_vectors(f"vectors:{path}"), corpus)
 
 
-def test_tasks_that_hide_words_are_left_out(corpus, extracted, tmp_path, capsys):
+def test_tasks_that_hide_words_are_left_out(short_sentences, extracted, tmp_path, capsys):
     dump = write("npz", tmp_path, extracted)
-    asked = line(corpus, tmp_path, "--vectors", dump)
+    asked = line(short_sentences, tmp_path, "--vectors", dump)
     asked[asked.index("pos,depth")] = "pos,agreement"
     assert main(asked) == 1
     assert (
@@ -205,7 +211,7 @@ def test_a_sentence_with_other_vectors_when_it_occurs_again_is_counted(tmp_path,
         ("text", "layer 0 is <U1 of the shape"),
     ],
 )
-def test_what_does_not_fit_is_one_line(change, says, corpus, extracted, tmp_path, capsys):
+def test_what_does_not_fit_is_one_line(change, says, short_sentences, extracted, tmp_path, capsys):
     path, words = write("npz", tmp_path, extracted), all_words(extracted)
     layers = {f"layer_{i}": x for i, x in enumerate(words)}
     if change == "damaged":
@@ -219,7 +225,7 @@ def test_what_does_not_fit_is_one_line(change, says, corpus, extracted, tmp_path
             "text": {"layer_0": np.full((words.shape[1], 3), "a")},
         }[change]
         np.savez(path, **arrays)
-    assert main(line(corpus, tmp_path, "--vectors", path)) == 2
+    assert main(line(short_sentences, tmp_path, "--vectors", path)) == 2
     last = capsys.readouterr().err.splitlines()[-1]
     assert re.search(says, last), last
     assert last.startswith("error: ")
@@ -234,10 +240,10 @@ def test_what_does_not_fit_is_one_line(change, says, corpus, extracted, tmp_path
                    ".safetensors, .txt, .vec)."),
     ],
 )  # fmt: skip
-def test_what_is_no_file_of_vectors_is_one_line(name, says, corpus, tmp_path, capsys):
+def test_what_is_no_file_of_vectors_is_one_line(name, says, short_sentences, tmp_path, capsys):
     (tmp_path / "x.pt").touch()
     (tmp_path / "folder").mkdir()
-    assert main(line(corpus, tmp_path, "--vectors", tmp_path / name)) == 2
+    assert main(line(short_sentences, tmp_path, "--vectors", tmp_path / name)) == 2
     assert capsys.readouterr().err == f"error: --vectors {tmp_path / name}: {says}\n"
 
 
@@ -264,9 +270,9 @@ def test_vectors_of_other_sentences_are_never_taken_from_the_cache(tmp_path):
     assert score(range(90)) == 1
 
 
-def test_arrays_of_a_part_of_the_corpus_are_refused(corpus, extracted, tmp_path, capsys):
+def test_arrays_of_a_part_of_the_corpus_are_refused(short_sentences, extracted, tmp_path, capsys):
     dump = write("npy", tmp_path, extracted)
-    assert main(line(corpus, tmp_path, "--vectors", dump, "--limit", "3")) == 2
+    assert main(line(short_sentences, tmp_path, "--vectors", dump, "--limit", "3")) == 2
     assert "dump.npy: is of the whole corpus; leave --limit out." in capsys.readouterr().err
 
 

@@ -19,14 +19,14 @@ from probes.tasks.task import Example, Task
 WORDS = ("The", "old", "Dog", "sees", "a", "Cat")
 
 
-def corpus(*sentences):
+def corpus_of(*sentences):
     made = tuple(Sentence(str(i), "en", words) for i, words in enumerate(sentences))
     return Corpus("c", "1", "", dict.fromkeys(("train", "dev", "test"), made))
 
 
 def collect(rule, *sentences, shape="word", hiding="masked"):
     task = Task("t", 1, (), shape, "classification", "accuracy", (), rule, "")
-    return collect_examples(task, corpus(*sentences), hiding)
+    return collect_examples(task, corpus_of(*sentences), hiding)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def read(tiny_bert, tmp_path_factory):
     cache = tmp_path_factory.mktemp("cache")
 
     def read(examples, *sentences):
-        view = examples.view_of(corpus(*sentences))
+        view = examples.view_of(corpus_of(*sentences))
         reading = word_vectors(cache, encoder.info, "float32", view, range(3))
         store = vectors_of(reading, encoder, 512)
         rows = examples.rows("test", view, store)
@@ -101,7 +101,7 @@ def test_examples_of_different_texts_keep_what_each_needs():
 
     found = collect(alone, ("a", "b"), ("b", "c"))
     assert found.splits["train"].texts == tuple(Text((word,), (0, 1)) for word in "abbc")
-    assert len(found.view_of(corpus()).texts) == 3
+    assert len(found.view_of(corpus_of()).texts) == 3
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from probes.records.row import Row
 WORDS = [f"w{i}" for i in range(60)]
 
 
-def corpus(splits, tag=lambda word: "N" if int(word[1:]) % 4 else "V"):
+def tagged_corpus(splits, tag=lambda word: "N" if int(word[1:]) % 4 else "V"):
     """Sentences of words, whose tags are decided by the word."""
     return Corpus(
         name="toy",
@@ -68,7 +68,7 @@ class PlantedContext:
     extent: dict
     predict: Callable
     spec: ProbeSpec = PROBES["linear"]
-    corpus: Corpus | None = None
+    tagged_corpus: Corpus | None = None
     asked: list = field(default_factory=list)
 
     def __post_init__(self):

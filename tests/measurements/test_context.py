@@ -23,15 +23,15 @@ LONG = ("the", "boats") * 60
 """More pieces than the window of the model, 64, has."""
 
 
-def sentence(*words, document=""):
+def sentence_of_words(*words, document=""):
     return Sentence("s", "en", words, document=document)
 
 
 TEST = (
-    sentence("she", "counts", "the", "boats", document="a"),
-    sentence(*LONG, document="a"),
-    sentence("light", document="b"),
-    sentence("she", "counts", "the", "boats", document="b"),
+    sentence_of_words("she", "counts", "the", "boats", document="a"),
+    sentence_of_words(*LONG, document="a"),
+    sentence_of_words("light", document="b"),
+    sentence_of_words("she", "counts", "the", "boats", document="b"),
 )
 
 
@@ -42,7 +42,7 @@ def no_more(*_):
 @pytest.fixture
 def context(tiny_bert, tmp_path, monkeypatch):
     small_shards(monkeypatch, 16)
-    splits = {"train": (sentence("the", "light"),), "dev": TEST[1:2], "test": TEST}
+    splits = {"train": (sentence_of_words("the", "light"),), "dev": TEST[1:2], "test": TEST}
     corpus = Corpus("c", "1", "", splits)
     encoder, view = load_encoder(find_model(str(tiny_bert)), device="cpu"), plain_view(corpus)
     vectors = vectors_of(reading_of(tmp_path, encoder, view), encoder)
@@ -80,7 +80,7 @@ def test_sentences_longer_than_the_window_are_known(context):
 
 def test_documents_are_resampled_if_there_are_enough_of_them(context):
     assert (context.partition("test").clusters, context.partition("test").n) == ("documents", 2)
-    many = tuple(sentence("light", document=f"{n // 2}") for n in range(2 * FEWEST))
+    many = tuple(sentence_of_words("light", document=f"{n // 2}") for n in range(2 * FEWEST))
     context.corpus.splits["test"] = many
     found = context.partition("test")
     assert found.clusters == "documents"
@@ -89,7 +89,7 @@ def test_documents_are_resampled_if_there_are_enough_of_them(context):
 
 def test_the_mean_of_some_words_has_an_interval_over_documents(context):
     words = "the", "light"
-    many = tuple(sentence(*words, document=f"{n // 2}") for n in range(2 * FEWEST))
+    many = tuple(sentence_of_words(*words, document=f"{n // 2}") for n in range(2 * FEWEST))
     context.corpus.splits["test"] = many
     values = np.random.default_rng(0).normal(size=4 * FEWEST)
     light = np.arange(len(values)) % 2 == 1

@@ -124,7 +124,7 @@ EVIDENCE = ("training_variance", "selectivity")
 
 
 @pytest.fixture(scope="module")
-def folder(tiny_bert, tmp_path_factory):
+def run_folder(tiny_bert, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     with shortened_schedule():
         run(tiny_bert, folder, quick=False, evidence=EVIDENCE, twins=0, tasks=("pos", "depth"))
@@ -132,9 +132,9 @@ def folder(tiny_bert, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def found(folder):
+def found(run_folder):
     """Paths and results by task and probe family."""
-    results = find_results(folder / "results")
+    results = find_results(run_folder / "results")
     return {(r.task.name, r.probe.family): (path, r) for path, r in results.items()}
 
 

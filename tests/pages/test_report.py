@@ -28,7 +28,7 @@ def paths(tmp_path, results):
 
 
 @pytest.fixture
-def folder(tmp_path):
+def stored_results(tmp_path):
     """A folder of results that were written, without predictions."""
     results = [
         make_full_result("pos", model="beta"),
@@ -76,16 +76,16 @@ def test_random_twins_follow_their_model(tmp_path):
     assert [pretrained_name(n) for n in names] == ["B", "B", "c", "B", "x:y"]
 
 
-def test_the_report_command(folder, capsys):
-    assert main(["report", str(folder)]) == 0
-    assert capsys.readouterr().out.strip() == str(folder / "report.html")
-    text = (folder / "report.html").read_text(encoding="utf-8")
+def test_the_report_command(stored_results, capsys):
+    assert main(["report", str(stored_results)]) == 0
+    assert capsys.readouterr().out.strip() == str(stored_results / "report.html")
+    text = (stored_results / "report.html").read_text(encoding="utf-8")
     assert "Vega-Embed (BSD licence" in text
-    page = folder / "new" / "p.html"
-    assert main(["report", str(folder), "-o", str(page)]) == 2
+    page = stored_results / "new" / "p.html"
+    assert main(["report", str(stored_results), "-o", str(page)]) == 2
     assert f"{page}: there is no folder {page.parent}; create it" in capsys.readouterr().err
     page.parent.mkdir()
-    assert main(["report", str(folder), "-o", str(page)]) == 0
+    assert main(["report", str(stored_results), "-o", str(page)]) == 0
     assert page.exists()
 
 
@@ -93,11 +93,11 @@ def test_the_report_command(folder, capsys):
     ("kind", "wide", "inches"),
     [("heatmap", (), 3.3), ("expected-layers", ("--wide",), 6.8), ("curves", (), 3.3)],
 )
-def test_figures_have_a_columns_width_and_embedded_fonts(folder, kind, wide, inches):
+def test_figures_have_a_columns_width_and_embedded_fonts(stored_results, kind, wide, inches):
     read = {}
     for suffix in (".png", ".pdf", ".svg"):
-        path = folder / f"{kind}{suffix}"
-        assert main(["figure", kind, str(folder), "-o", str(path), *wide]) == 0
+        path = stored_results / f"{kind}{suffix}"
+        assert main(["figure", kind, str(stored_results), "-o", str(path), *wide]) == 0
         read[suffix] = path.read_bytes()
     # Panels are given widths; axes and legends take what they need.
     assert 0.75 * 300 * inches < png_size(read[".png"])[0] < 1.1 * 300 * inches
@@ -114,13 +114,13 @@ def fonts(pdf):
     return {x.decode() for x in re.findall(rb"/FontName\s*/[A-Z]{6}\+([^\s/]+)", pdf)}
 
 
-def test_a_figures_size_title_and_font_can_be_chosen(folder):
-    path = folder / "x.pdf"
-    line = ["figure", "curves", str(folder), "-o", str(path), "--width", "5"]
+def test_a_figures_size_title_and_font_can_be_chosen(stored_results):
+    path = stored_results / "x.pdf"
+    line = ["figure", "curves", str(stored_results), "-o", str(path), "--width", "5"]
     assert main([*line, "--font", "DejaVu Serif"]) == 0
     assert "DejaVuSerif" in fonts(path.read_bytes())
     svg = path.with_suffix(".svg")
-    line = ["figure", "expected-layers", str(folder), "-o", str(svg)]
+    line = ["figure", "expected-layers", str(stored_results), "-o", str(svg)]
     for more, said in ((), True), (("--no-title",), False):
         assert main([*line, *more]) == 0
         assert ("Expected layers with" in svg.read_text()) == said
@@ -135,9 +135,9 @@ def test_a_figures_size_title_and_font_can_be_chosen(folder):
         (("--width", "x"), "--width x: not a number of inches from 1 to 40"),
     ],
 )
-def test_a_font_or_size_that_there_is_not_is_refused_in_one_line(folder, capsys, more, why):
-    path = folder / "y.pdf"
-    line = ["figure", "curves", str(folder), "-o", str(path), *more]
+def test_a_font_or_size_that_there_is_not_is_refused_in_one_line(stored_results, capsys, more, why):
+    path = stored_results / "y.pdf"
+    line = ["figure", "curves", str(stored_results), "-o", str(path), *more]
     try:
         status = main(line)
     except SystemExit as stop:
@@ -147,21 +147,21 @@ def test_a_font_or_size_that_there_is_not_is_refused_in_one_line(folder, capsys,
     assert not path.exists()
 
 
-def test_under_a_low_limit_of_addresses_nothing_is_drawn(folder, capsys, monkeypatch):
+def test_under_a_low_limit_of_addresses_nothing_is_drawn(stored_results, capsys, monkeypatch):
     """The JavaScript engine would end the process."""
     monkeypatch.setattr(resource, "getrlimit", lambda which: (8 << 30, 8 << 30))
-    page = folder / "report.html"
-    for line in (["figure", "curves", str(folder), "-o", str(folder / "x.pdf")],
-                 ["report", str(folder), "-o", str(page)]):  # fmt: skip
+    page = stored_results / "report.html"
+    for line in (["figure", "curves", str(stored_results), "-o", str(stored_results / "x.pdf")],
+                 ["report", str(stored_results), "-o", str(page)]):  # fmt: skip
         assert main(line) == 2
         said = " ".join(capsys.readouterr().err.split())
         assert "since drawing takes 128 GB of addresses (not of memory), and this process" in said
     result = make_result("pos", (0.5, 0.7))
-    write_tables(folder, [result])
+    write_tables(stored_results, [result])
     said = " ".join(capsys.readouterr().err.split())
     assert "layers.png: not drawn, since drawing takes 128 GB" in said
-    assert (folder / "layers.md").exists()
-    assert not (folder / "layers.png").exists()
+    assert (stored_results / "layers.md").exists()
+    assert not (stored_results / "layers.png").exists()
     monkeypatch.undo()
-    write_tables(folder, [result])
-    assert (folder / "layers.png").exists()
+    write_tables(stored_results, [result])
+    assert (stored_results / "layers.png").exists()

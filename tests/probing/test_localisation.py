@@ -199,7 +199,7 @@ class PlantedData:
         return predicted
 
 
-def run(regression, at_once=9, strength=1.5):
+def planted_findings(regression, at_once=9, strength=1.5):
     """Findings of localisation, predictions, those of plain probes, and the test scorer."""
     data = PlantedData(regression, at_once, strength)
     found = get_measurement("localisation")(task_context(data, dict.fromkeys(range(4), 1)))
@@ -211,7 +211,7 @@ def run(regression, at_once=9, strength=1.5):
 
 @pytest.mark.parametrize("regression", [False, True], ids=["classes", "numbers"])
 def test_a_planted_feature_is_found_at_its_layer_by_every_measure(regression):
-    found, predicted, isolated, scorer = run(regression)
+    found, predicted, isolated, scorer = planted_findings(regression)
     name = scorer.names[0]
     alone = [row[name] for row in scorer.scores(isolated)]
     assert int(np.argmax(alone)) == PLANTED
@@ -243,7 +243,7 @@ def test_a_planted_feature_is_found_at_its_layer_by_every_measure(regression):
 
 
 def test_features_of_pure_noise_have_no_expected_layer():
-    found, _, _, _ = run(False, strength=0.0)
+    found, _, _, _ = planted_findings(False, strength=0.0)
     assert found.total_gain.interval[0] < 0 < found.total_gain.interval[1]
     assert (found.expected_layer.value, found.expected_layer.why) == (None, NO_GAIN)
 

@@ -27,7 +27,7 @@ WORDS = TEXT.split()
 RELATIONS = "nsubj", "obj", "obl", "advmod"
 
 
-def corpus():
+def corpus_of_chains():
     """Chains of words, each of which depends on the one before, which also decides its tag."""
     rng = np.random.default_rng(0)
 
@@ -56,9 +56,9 @@ class ByHand:
     """Examples of words or pairs of words, with what a stored linear probe says of them."""
 
     def __init__(self, folder, cache, result, name):
-        self.result, self.perturb = result, perturbations_of(corpus())[name]
+        self.result, self.perturb = result, perturbations_of(corpus_of_chains())[name]
         self.parameters = read_parameters(cache, result.key)
-        self.sentences = [s for s in corpus().splits["test"] if self.perturb(s)]
+        self.sentences = [s for s in corpus_of_chains().splits["test"] if self.perturb(s)]
         changed = [self.perturb(s) for s in self.sentences]
         self.orders = [list(each.order) for each in changed]
         texts = [
@@ -102,7 +102,9 @@ class ByHand:
 def found(tiny_bert, tmp_path_factory):
     folder = tmp_path_factory.mktemp("malformed")
     settings = {"tasks": ("pos", "distance"), "probes": "linear", "evidence": "malformed"}
-    results = run(tiny_bert, folder, corpus=corpus(), twins=0, quick=False, limit=None, **settings)
+    results = run(
+        tiny_bert, folder, corpus=corpus_of_chains(), twins=0, quick=False, limit=None, **settings
+    )
     return folder, {result.task.name: result for result in results}
 
 
@@ -128,7 +130,7 @@ def test_scores_are_those_of_stored_weights_on_vectors_made_by_hand(found, tiny_
         assert drop.value == pytest.approx(intact.value - malformed.value)
         # Sentences are drawn, the same ones in both texts; those without a survivor, too.
         sums = np.zeros((40, 3))
-        test = [s.id for s in corpus().splits["test"]]
+        test = [s.id for s in corpus_of_chains().splits["test"]]
         for sentence, each in zip(by_hand.sentences, right, strict=True):
             sums[test.index(sentence.id)] = (*each.sum(0), len(each))
         low, intact_sum, n = (resample(40) @ sums).T
@@ -198,10 +200,10 @@ def test_without_trees_no_arguments_are_dropped_and_without_survivors_there_is_n
 ):
     splits = {
         split: tuple(replace(s, heads=(), deprels=()) for s in part)
-        for split, part in corpus().splits.items()
+        for split, part in corpus_of_chains().splits.items()
     }
     settings = {"evidence": "malformed", "probes": "linear", "twins": 0, "quick": False}
-    given = replace(corpus(), splits=splits)
+    given = replace(corpus_of_chains(), splits=splits)
     (result,) = run(tiny_bert, tmp_path, corpus=given, tasks=("pos",), limit=None, **settings)
     record = result.evidence["malformed"]
     assert record.facts["arguments dropped"] == 0

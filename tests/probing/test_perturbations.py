@@ -1,6 +1,7 @@
 """Changed sentences, by hand."""
 
 import pytest
+from sentences import sentence_with_tree
 
 from probes.data.sentence import Corpus, Mention, Sentence
 from probes.probing import malformed
@@ -29,35 +30,35 @@ cut, shuffled, without_arguments = map(
 )
 
 
-def sentence(words=WORDS, heads=HEADS, deprels=DEPRELS, name="s1"):
-    return Sentence(name, "en", tuple(words), heads=tuple(heads), deprels=tuple(deprels))
+def example_sentence(words=WORDS, heads=HEADS, deprels=DEPRELS, name="s1"):
+    return sentence_with_tree(heads, deprels, words=words, name=name)
 
 
 def test_subjects_and_objects_go_with_all_that_depends_on_them():
-    assert [WORDS[i] for i in without_arguments(sentence())] == ["brought", "today", "."]
+    assert [WORDS[i] for i in without_arguments(example_sentence())] == ["brought", "today", "."]
     # Of a clause that remains, too.
     words, heads = ["Go", "when", "the", "sun", "is", "seen"], (-1, 5, 3, 5, 5, 0)
     deprels = "root", "mark", "det", "nsubj:pass", "aux:pass", "advcl"
-    order = without_arguments(sentence(words, heads, deprels))
+    order = without_arguments(example_sentence(words, heads, deprels))
     assert [words[i] for i in order] == ["Go", "when", "is", "seen"]
 
 
 @pytest.mark.parametrize("deprel", ["dobj", "nsubjpass", "dative", "nsubj:outer", "csubj", "obl"])
 def test_which_relations_go(deprel):
-    order = without_arguments(sentence(["See", "it"], (-1, 0), ("root", deprel)))
+    order = without_arguments(example_sentence(["See", "it"], (-1, 0), ("root", deprel)))
     assert order == (None if deprel in ("csubj", "obl") else (0,))
 
 
 def test_without_arguments_or_trees_nothing_changes_and_a_root_always_remains():
-    assert without_arguments(sentence(["Go", "home"], (-1, 0), ("root", "advmod"))) is None
-    assert without_arguments(sentence(["Go", "home"], (), ())) is None
-    assert without_arguments(sentence(["Birds", "!"], (-1, 0), ("nsubj", "punct"))) is None
-    assert without_arguments(sentence(["Birds", "fly"], (-1, 0), ("nsubj", "obj"))) == (0,)
+    assert without_arguments(example_sentence(["Go", "home"], (-1, 0), ("root", "advmod"))) is None
+    assert without_arguments(example_sentence(["Go", "home"], (), ())) is None
+    assert without_arguments(example_sentence(["Birds", "!"], (-1, 0), ("nsubj", "punct"))) is None
+    assert without_arguments(example_sentence(["Birds", "fly"], (-1, 0), ("nsubj", "obj"))) == (0,)
 
 
 def test_the_first_half_is_left_of_a_cut_sentence():
     words = "abcde"
-    assert [cut(sentence(words[:n], (), ())) for n in (1, 2, 3, 4, 5)] == [
+    assert [cut(example_sentence(words[:n], (), ())) for n in (1, 2, 3, 4, 5)] == [
         None,
         (0,),
         (0, 1),
@@ -67,17 +68,17 @@ def test_the_first_half_is_left_of_a_cut_sentence():
 
 
 def test_a_sentence_is_always_shuffled_in_the_same_way():
-    order = shuffled(sentence())
+    order = shuffled(example_sentence())
     assert order == (10, 5, 0, 3, 6, 1, 4, 8, 7, 2, 9)
     assert sorted(order) == list(range(11))
     # Whatever it says, since other annotation or another case does not change its id.
-    assert shuffled(sentence([word.lower() for word in WORDS], (), ())) == order
-    orders = {shuffled(sentence(name=f"s{i}")) for i in range(100)}
+    assert shuffled(example_sentence([word.lower() for word in WORDS], (), ())) == order
+    orders = {shuffled(example_sentence(name=f"s{i}")) for i in range(100)}
     assert len(orders) == 100
     # Each word is as likely anywhere: of 2,000 sentences 500 ± 19 begin with any of four.
-    first = [shuffled(sentence("abcd", (), (), f"t{i}")) or (0,) for i in range(2000)]
+    first = [shuffled(example_sentence("abcd", (), (), f"t{i}")) or (0,) for i in range(2000)]
     assert all(430 < [x[0] for x in first].count(k) < 570 for k in range(4))
-    assert shuffled(sentence("a", (), ())) is None
+    assert shuffled(example_sentence("a", (), ())) is None
 
 
 def test_a_span_survives_where_its_words_stay_side_by_side_and_in_order():

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from planted_context import corpus
+from planted_context import tagged_corpus
 from tiny_runs import run
 
 from probes.examples.examples import SEEN, UNSEEN, collect_examples
@@ -27,7 +27,7 @@ def layer_of(n_seen, n_unseen, right):
     train = [["w1"], ["w4"]]
     words = [["w1"]] * n_seen + [[f"w{4 * i + 2}"] for i in range(1, 1 + n_unseen)]
     examples = collect_examples(
-        tasks.get("pos"), corpus({"train": train, "dev": train, "test": words}), "plain"
+        tasks.get("pos"), tagged_corpus({"train": train, "dev": train, "test": words}), "plain"
     )
     one = np.ones((1, 1))
     fits = SimpleNamespace(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from drawn import view_of
 from found_in_rows import controls_in
-from planted_context import PlantedContext, corpus, draw
+from planted_context import PlantedContext, draw, tagged_corpus
 from results_by_hand import changed, make_result
 from scipy.stats import t
 from sklearn.metrics import balanced_accuracy_score
@@ -21,7 +21,7 @@ from probes.training.fit import FitSeed
 
 def pos(**splits):
     """Examples of tags in a toy corpus."""
-    return collect_examples(tasks.get("pos"), corpus(splits), "masked")
+    return collect_examples(tasks.get("pos"), tagged_corpus(splits), "masked")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_control_values_of_a_regression_are_values_of_the_task():
             yield Example(float(int(word[1:]) % 3), (i, i + 1), type=word)
 
     number = Task("number", 1, ("upos",), "word", "regression", "mae", (), rule, "")
-    made = corpus({name: draw(k, 50) for k, name in enumerate(("train", "dev", "test"))})
+    made = tagged_corpus({name: draw(k, 50) for k, name in enumerate(("train", "dev", "test"))})
     drawn = control_labels(collect_examples(number, made, "masked"), "dev", [0])
     assert drawn.dtype == np.float64
     assert set(drawn[0]) == {0.0, 1.0, 2.0}
@@ -77,7 +77,7 @@ def test_without_types_there_is_no_control():
             yield Example(tag, (i, i + 1))
 
     bare = Task("bare", 1, ("upos",), "word", "classification", "accuracy", (), rule, "")
-    made = corpus({name: draw(k, 20) for k, name in enumerate(("train", "dev", "test"))})
+    made = tagged_corpus({name: draw(k, 20) for k, name in enumerate(("train", "dev", "test"))})
     assert not has_types(collect_examples(bare, made, "masked"))
     without = changed(make_result(p_best=False), "examples", typed=False)
     _, missing = view_of("selectivity", "selectivity", {"m": without})
@@ -190,7 +190,7 @@ def test_the_metric_of_selectivity(kind, metric, expected):
 
 def test_a_task_with_class_weights_is_compared_by_balanced_accuracy():
     weighted = replace(tasks.get("pos"), metric="balanced_accuracy", also=())
-    made = corpus({"train": draw(0, 50), "dev": draw(1, 20), "test": draw(2, 40)})
+    made = tagged_corpus({"train": draw(0, 50), "dev": draw(1, 20), "test": draw(2, 40)})
     balanced = collect_examples(weighted, made, "masked")
     wrong = (np.arange(400) % 3 == 0, np.arange(400) % 2 == 0)
     found, context = measured(balanced, {4: 0}, {4: 2}, lambda _, k: wrong[k])

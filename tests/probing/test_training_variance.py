@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from found_in_rows import variance_in
-from planted_context import PlantedContext, corpus, draw
+from planted_context import PlantedContext, draw, tagged_corpus
 from results_by_hand import evidence_record, make_result
 
 from probes.boards.layer_tables import layer_rows
@@ -64,7 +64,7 @@ def test_a_record_is_complete_if_all_fits_are_there_and_it_is_about_these_scores
 def examples():
     """Words alone in their sentences."""
     splits = {"train": draw(0, 50), "dev": draw(1, 20), "test": draw(2, N, length=1)}
-    return collect_examples(tasks.get("pos"), corpus(splits), "masked")
+    return collect_examples(tasks.get("pos"), tagged_corpus(splits), "masked")
 
 
 def wrong(examples, first, n):
@@ -185,7 +185,7 @@ def test_a_layer_that_is_better_on_test_than_the_best_on_dev_takes_its_place(exa
 
 def test_very_few_sentences_are_not_tested():
     splits = {"train": draw(0, 50), "dev": draw(1, 20), "test": draw(2, 19)}
-    few = collect_examples(tasks.get("pos"), corpus(splits), "masked")
+    few = collect_examples(tasks.get("pos"), tagged_corpus(splits), "masked")
     found, _ = measured(few, {2: 0, 3: 10, 5: 90}, lambda layer, draw: 10 * draw.sample)
     assert found.p_best == {2: None, 3: None, 5: None}
     assert found.both.df == 12

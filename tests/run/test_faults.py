@@ -4,6 +4,7 @@ import json
 import os
 import random
 import subprocess
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,8 @@ import pytest
 import torch
 from killing import logged, written
 from tiny_readings import small_shards
+from tiny_runs import run
 
-import probes
 from probes.common.errors import UserError
 from probes.extraction.reading.encoder import Encoder
 from probes.extraction.reading.store import Store, StoreKey
@@ -26,16 +27,13 @@ FLIPS = 400
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("short_schedule")]
 
 
-def run(model, folder, **settings):
-    given = {"limit": 30, "quick": True, "tasks": ("pos",), "probes": ("linear",), "device": "cpu"}
-    given |= {"cache_dir": folder / "cache", "output": folder / "results", **settings}
-    return probes.run_probes(model if isinstance(model, tuple) else str(model), **given)
+run_pos = partial(run, tasks="pos", probes="linear", limit=30)
 
 
 @pytest.fixture
 def done(tiny_bert, tmp_path):
     """A folder with a run's cache and results."""
-    run(tiny_bert, tmp_path)
+    run_pos(tiny_bert, tmp_path)
     return tmp_path
 
 
@@ -53,7 +51,7 @@ def damaged_copies(content, n, seed=0):
 
 def test_any_flipped_bit_of_a_store_is_found(tiny_bert, tmp_path, monkeypatch):
     small_shards(monkeypatch, 800, 14)
-    run(tiny_bert, tmp_path)
+    run_pos(tiny_bert, tmp_path)
     (folder,) = (path for path in (tmp_path / "cache" / "vectors").iterdir() if path.is_dir())
     key = StoreKey(**json.loads((folder / "manifest.json").read_bytes())["key"])
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
@@ -90,10 +88,10 @@ def test_a_read_only_cache_can_be_used(done, tiny_bert):
     else:
         vectors.chmod(0o500)
     try:
-        run(tiny_bert, done, overwrite="always")
+        run_pos(tiny_bert, done, overwrite="always")
         assert written(done / "results") == before
         with pytest.raises(UserError, match=r"vectors/\.writable: cannot be written"):
-            run(tiny_bert, done, limit=31)
+            run_pos(tiny_bert, done, limit=31)
     finally:
         if os.geteuid() == 0:
             subprocess.run(["umount", str(vectors)], check=True)
@@ -130,17 +128,17 @@ def test_a_full_disk_is_reported_and_the_run_continues_when_there_is_room(
 ):
     disk = small_disk(kilobytes)
     with pytest.raises(UserError, match=r"free some space|are free; choose another"):
-        run(tiny_bert, disk, tasks=("pos", "depth"), probes=("linear", "mlp"))
+        run_pos(tiny_bert, disk, tasks=("pos", "depth"), probes=("linear", "mlp"))
     for path, result in find_results(disk).items():
         assert read_arrays(path)["predicted"].shape[-1] == result.examples.n["test"]
     subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
-    run(tiny_bert, disk, tasks=("pos", "depth"), probes=("linear", "mlp"))
-    run(tiny_bert, tmp_path / "ample", tasks=("pos", "depth"), probes=("linear", "mlp"))
+    run_pos(tiny_bert, disk, tasks=("pos", "depth"), probes=("linear", "mlp"))
+    run_pos(tiny_bert, tmp_path / "ample", tasks=("pos", "depth"), probes=("linear", "mlp"))
     assert written(disk) == written(tmp_path / "ample")
 
 
 def test_too_little_memory_for_a_batch_makes_the_passes_smaller(tiny_bert, tmp_path, monkeypatch):
-    usual = run(tiny_bert, tmp_path / "ample", batch_tokens=1024)
+    usual = run_pos(tiny_bert, tmp_path / "ample", batch_tokens=1024)
     forward, sizes, room = Encoder._forward, [], 130
 
     def short_of_memory(self, inputs, *arguments):
@@ -150,7 +148,7 @@ def test_too_little_memory_for_a_batch_makes_the_passes_smaller(tiny_bert, tmp_p
         return forward(self, inputs, *arguments)
 
     monkeypatch.setattr(Encoder, "_forward", short_of_memory)
-    tight = run(tiny_bert, tmp_path / "tight", batch_tokens=1024)
+    tight = run_pos(tiny_bert, tmp_path / "tight", batch_tokens=1024)
     (line, *_) = logged(tmp_path / "tight", "smaller passes")
     # The longest text, which is read first, takes three windows of 64.
     assert (max(sizes), line["tokens"]) == (192, 96)
@@ -179,12 +177,12 @@ def test_too_little_memory_for_one_text_is_an_error_that_says_what_to_do(
         with pytest.raises(
             UserError, match=r"not enough memory on cpu for .* Use --dtype bfloat16"
         ):
-            run(tiny_bert, tmp_path)
-    assert run(tiny_bert, tmp_path).results
+            run_pos(tiny_bert, tmp_path)
+    assert run_pos(tiny_bert, tmp_path).results
 
 
 def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_path, monkeypatch):
-    usual = run(tiny_bert, tmp_path / "ample", memory="1GB")
+    usual = run_pos(tiny_bert, tmp_path / "ample", memory="1GB")
     fit, sizes = layer_fits.fit, []
 
     def short_of_memory(train, *rest):
@@ -195,7 +193,7 @@ def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_p
 
     with monkeypatch.context() as patch:
         patch.setattr(layer_fits, "fit", short_of_memory)
-        tight = run(tiny_bert, tmp_path / "tight", memory="1GB")
+        tight = run_pos(tiny_bert, tmp_path / "tight", memory="1GB")
     assert (sizes[0], sizes[-3:]) == (3, [1, 1, 1])
     # How many layers share a product may change its rounding, and so an example or two.
     pd.testing.assert_frame_equal(usual.table(), tight.table(), rtol=0, atol=0.011)
@@ -205,4 +203,4 @@ def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_p
 
     monkeypatch.setattr(layer_fits, "fit", none)
     with pytest.raises(UserError, match=r"Out of memory while measuring depth · linear; "):
-        run(tiny_bert, tmp_path / "tight", memory="1GB", tasks=("depth",))
+        run_pos(tiny_bert, tmp_path / "tight", memory="1GB", tasks=("depth",))

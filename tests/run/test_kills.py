@@ -4,7 +4,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from killing import Driver, age, command, event_kinds, logged, small_corpus, written
+from killing import Driver, age, command, event_kinds, logged, written
 
 pytestmark = pytest.mark.integration
 
@@ -19,15 +19,10 @@ def drivers(tiny_bert):
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return small_corpus(tmp_path_factory.mktemp("corpus") / "small")
-
-
-@pytest.fixture(scope="module")
-def undisturbed(drivers, tiny_bert, corpus, tmp_path_factory):
+def undisturbed(drivers, tiny_bert, small_sample, tmp_path_factory):
     """A run that nothing stops: what it wrote, its events, its folder."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    done = drivers[0].ask(command(tiny_bert, corpus, folder), log=str(folder / "log"))
+    done = drivers[0].ask(command(tiny_bert, small_sample, folder), log=str(folder / "log"))
     assert done["status"] == 0, (folder / "log").read_text()
     (folder / "log").unlink()
     found = written(folder)
@@ -61,42 +56,48 @@ def survives(drivers, model, corpus, folder, undisturbed, trials):
 
 
 @pytest.mark.slow
-def test_killed_at_each_kind_of_write_and_rename(drivers, tiny_bert, corpus, undisturbed, tmp_path):
+def test_killed_at_each_kind_of_write_and_rename(
+    drivers, tiny_bert, small_sample, undisturbed, tmp_path
+):
     reference, events, folder = undisturbed
     kinds = event_kinds(events, folder)
     trials = [{"kill_at": number} for number in kinds]
     assert len(trials) > 30
-    survives(drivers, tiny_bert, corpus, tmp_path, reference, trials)
+    survives(drivers, tiny_bert, small_sample, tmp_path, reference, trials)
 
 
 @pytest.mark.exhaustive
-def test_killed_at_every_single_write_and_rename(drivers, tiny_bert, corpus, undisturbed, tmp_path):
+def test_killed_at_every_single_write_and_rename(
+    drivers, tiny_bert, small_sample, undisturbed, tmp_path
+):
     reference, events, _ = undisturbed
     trials = [{"kill_at": number} for number in range(1, len(events) + 1)]
-    survives(drivers, tiny_bert, corpus, tmp_path, reference, trials)
+    survives(drivers, tiny_bert, small_sample, tmp_path, reference, trials)
 
 
-def test_killed_again_and_again(drivers, tiny_bert, corpus, undisturbed, tmp_path):
+def test_killed_again_and_again(drivers, tiny_bert, small_sample, undisturbed, tmp_path):
     reference, events, _ = undisturbed
     n_events = len(events)
     killed = 0
     for number in range(n_events // 8, n_events, n_events // 8):
-        status = drivers[0].ask(command(tiny_bert, corpus, tmp_path), kill_at=number)["status"]
+        status = drivers[0].ask(command(tiny_bert, small_sample, tmp_path), kill_at=number)[
+            "status"
+        ]
         killed += status == -signal.SIGKILL
         age(tmp_path)
     assert killed >= 2
-    assert drivers[0].ask(command(tiny_bert, corpus, tmp_path), watch=False)["status"] == 0
+    assert drivers[0].ask(command(tiny_bert, small_sample, tmp_path), watch=False)["status"] == 0
     assert written(tmp_path) == reference
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_stopped_between_two_pieces_of_evidence(
-    number, drivers, tiny_bert, corpus, undisturbed, tmp_path
+    number, drivers, tiny_bert, small_sample, undisturbed, tmp_path
 ):
     reference, events, _ = undisturbed
     written_at = [i for i, (what, path) in enumerate(events, start=1) if "-selectivity-" in path]
     log = tmp_path.parent / f"{tmp_path.name}.log"
-    line = [word for word in command(tiny_bert, corpus, tmp_path) if word != "-q"]
+    line = [word for word in command(tiny_bert, small_sample, tmp_path) if word != "-q"]
     # The record of the first task's evidence is there when that of the second is begun.
     first = events[written_at[0] - 1][1].split("-linear-")[0]
     (*_, at) = (i for i in written_at if not events[i - 1][1].startswith(first))
@@ -144,10 +145,10 @@ def together(driver, lines, folder):
 
 @pytest.mark.slow
 def test_processes_with_the_same_model_encode_and_fit_everything_once(
-    drivers, tiny_bert, corpus, undisturbed, tmp_path
+    drivers, tiny_bert, small_sample, undisturbed, tmp_path
 ):
     shared = tmp_path / "shared"
-    together(drivers[0], [command(tiny_bert, corpus, shared)] * PROCESSES, tmp_path)
+    together(drivers[0], [command(tiny_bert, small_sample, shared)] * PROCESSES, tmp_path)
     assert written(shared) == undisturbed[0]
     assert len(logged(shared, "end")) == PROCESSES
     encoded = [(line["key"], line["shard"]) for line in logged(shared, "encode")]
@@ -162,15 +163,15 @@ def test_processes_with_the_same_model_encode_and_fit_everything_once(
 
 @pytest.mark.slow
 def test_processes_with_different_models_neither_mix_nor_repeat_work(
-    drivers, tiny_bert, corpus, tmp_path
+    drivers, tiny_bert, small_sample, tmp_path
 ):
     driver, alone, shared = drivers[0], tmp_path / "alone", tmp_path / "shared"
     models = [str(tiny_bert), *(f"random{n}:{tiny_bert}" for n in ("", "-1", "-2"))]
     for model in models:
-        assert driver.ask(command(model, corpus, alone), watch=False)["status"] == 0
-    together(driver, [command(model, corpus, shared) for model in models], tmp_path)
+        assert driver.ask(command(model, small_sample, alone), watch=False)["status"] == 0
+    together(driver, [command(model, small_sample, shared) for model in models], tmp_path)
     for folder in (alone, shared):  # once more, since its tables have the twins that are there
-        assert driver.ask(command(tiny_bert, corpus, folder), watch=False)["status"] == 0
+        assert driver.ask(command(tiny_bert, small_sample, folder), watch=False)["status"] == 0
     assert written(shared) == written(alone)
     assert len(logged(shared, "encode")) == SHARDS * PROCESSES
     # Random models have scores and evidence as others have, if they are named.
@@ -178,10 +179,10 @@ def test_processes_with_different_models_neither_mix_nor_repeat_work(
 
 
 def test_killing_one_process_does_not_stop_the_others(
-    drivers, tiny_bert, corpus, undisturbed, tmp_path
+    drivers, tiny_bert, small_sample, undisturbed, tmp_path
 ):
     driver, shared = drivers[0], tmp_path / "shared"
-    line = command(tiny_bert, corpus, shared)
+    line = command(tiny_bert, small_sample, shared)
     tasks = [{"run": line, "kill_at": 60}, {"run": line, "watch": False}]
     statuses = [answer["status"] for answer in driver.ask_together(tasks)]
     assert statuses[1] == 0

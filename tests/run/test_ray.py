@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from killing import ROOT, logged, small_corpus
+from killing import ROOT, logged
 from on_ray import flags, require_nothing_left, running_cluster, scores, started
 from plugged_in import TASK
 from tiny_models import save
@@ -19,11 +19,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins", "ray_
 
 
 @pytest.fixture
-def corpus(tmp_path):
-    return small_corpus(tmp_path / "small")
-
-
-@pytest.fixture
 def cluster(tmp_path, monkeypatch):
     """Two nodes of one core, each with a cache of its own."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
@@ -33,13 +28,13 @@ def cluster(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_two_nodes_find_what_one_process_finds_though_one_is_lost(
-    tiny_bert, corpus, cluster, tmp_path, write, capsys
+    tiny_bert, small_sample, cluster, tmp_path, write, capsys
 ):
     """Records come from nodes that share nothing; whatever a lost node had is made again."""
     asked = ["--include", str(write(TASK)), "--tasks", "mine,agreement,pos"]
     save("roberta", tmp_path / "roberta")
     models = [tiny_bert, tmp_path / "roberta"]
-    assert main(flags(models, corpus, tmp_path / "one", *asked)) == 0
+    assert main(flags(models, small_sample, tmp_path / "one", *asked)) == 0
     done = threading.Event()
 
     def lose_a_node():
@@ -53,7 +48,7 @@ def test_two_nodes_find_what_one_process_finds_though_one_is_lost(
     address = ["--engine", "ray", "--address", cluster.address]
     capsys.readouterr()
     try:
-        assert main(flags(models, corpus, tmp_path / "two", *asked, *address)) == 0
+        assert main(flags(models, small_sample, tmp_path / "two", *asked, *address)) == 0
     finally:
         done.set()
         thread.join()
@@ -71,8 +66,10 @@ def test_two_nodes_find_what_one_process_finds_though_one_is_lost(
         assert one == two
 
 
-def test_on_this_machine_files_are_shared_and_nothing_is_left_running(tiny_bert, corpus, tmp_path):
-    line = flags([tiny_bert], corpus, tmp_path, "--engine", "ray", "--tasks", "pos", "-q")
+def test_on_this_machine_files_are_shared_and_nothing_is_left_running(
+    tiny_bert, small_sample, tmp_path
+):
+    line = flags([tiny_bert], small_sample, tmp_path, "--engine", "ray", "--tasks", "pos", "-q")
     with started(line, tmp_path) as run:
         _, err = run.communicate(timeout=60)
         assert run.returncode == 0, err
@@ -83,7 +80,7 @@ def test_on_this_machine_files_are_shared_and_nothing_is_left_running(tiny_bert,
 
 @pytest.mark.slow
 def test_nodes_that_share_files_make_everything_once(
-    tiny_bert, corpus, tmp_path, monkeypatch, write
+    tiny_bert, small_sample, tmp_path, monkeypatch, write
 ):
     """Relative paths begin at the driver's folder, not where the nodes were started."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
@@ -125,16 +122,16 @@ def test_nodes_that_share_files_make_everything_once(
         ),
     ],
 )
-def test_what_cannot_be_reached_is_said(tiny_bert, corpus, tmp_path, capsys, asked, says):
-    assert main(flags([tiny_bert], corpus, tmp_path, *asked)) == 2
+def test_what_cannot_be_reached_is_said(tiny_bert, small_sample, tmp_path, capsys, asked, says):
+    assert main(flags([tiny_bert], small_sample, tmp_path, *asked)) == 2
     assert says in capsys.readouterr().err
 
 
 def test_without_ray_the_error_names_what_to_install(
-    tiny_bert, corpus, tmp_path, capsys, monkeypatch
+    tiny_bert, small_sample, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setitem(sys.modules, "ray", None)
-    assert main(flags([tiny_bert], corpus, tmp_path, "--engine", "ray")) == 2
+    assert main(flags([tiny_bert], small_sample, tmp_path, "--engine", "ray")) == 2
     assert "pip install 'probing-suite[cluster]'" in capsys.readouterr().err
 
 

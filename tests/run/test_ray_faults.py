@@ -6,7 +6,7 @@ import signal
 import pandas as pd
 import psutil
 import pytest
-from killing import logged, small_corpus, wait_for, written
+from killing import logged, wait_for, written
 from on_ray import flags, marked, require_nothing_left, scores, started
 from plugged_in import measurement_file
 
@@ -22,14 +22,9 @@ FAULTS = {
 """What measurements do while a file of their name is there, after they have read vectors."""
 
 
-@pytest.fixture
-def corpus(tmp_path):
-    return small_corpus(tmp_path / "small")
-
-
 @pytest.mark.slow
 def test_a_unit_whose_worker_dies_is_computed_again_and_one_that_fails_is_not(
-    tiny_bert, corpus, tmp_path, write
+    tiny_bert, small_sample, tmp_path, write
 ):
     files = []
     for name, fault in FAULTS.items():
@@ -43,12 +38,12 @@ def test_a_unit_whose_worker_dies_is_computed_again_and_one_that_fails_is_not(
         files.append(str(write(text, f"{name}.py")))
     asked = ["--include", ",".join(files), "--tasks", "pos", "--twins", "0"]
     asked += ["--measurements", f"probes,{','.join(FAULTS)}"]
-    assert main(flags([tiny_bert], corpus, tmp_path / "undisturbed", *asked)) == 0
+    assert main(flags([tiny_bert], small_sample, tmp_path / "undisturbed", *asked)) == 0
 
     (tmp_path / "faults").mkdir()
     for name in FAULTS:
         (tmp_path / "faults" / name).touch()
-    line = flags([tiny_bert], corpus, tmp_path / "ray", *asked, "--engine", "ray")
+    line = flags([tiny_bert], small_sample, tmp_path / "ray", *asked, "--engine", "ray")
     # The address of another cluster is not for a run that starts its own.
     with started(line, tmp_path, RAY_ADDRESS="127.0.0.1:1") as run:
         _, said = run.communicate(timeout=100)
@@ -66,7 +61,7 @@ def test_a_unit_whose_worker_dies_is_computed_again_and_one_that_fails_is_not(
     for place in (tmp_path / "faults").iterdir():
         place.unlink()
     # On Ray or without it.
-    assert main(flags([tiny_bert], corpus, tmp_path / "ray", *asked)) == 0
+    assert main(flags([tiny_bert], small_sample, tmp_path / "ray", *asked)) == 0
     assert written(tmp_path / "ray" / "results") == written(tmp_path / "undisturbed" / "results")
 
 
@@ -96,9 +91,9 @@ def asleep_on_ray(model, corpus, folder, write):
     ],
 )
 def test_a_stop_ends_all_that_was_started_which_listens_on_loopback_alone(
-    number, send, tiny_bert, corpus, tmp_path, write
+    number, send, tiny_bert, small_sample, tmp_path, write
 ):
-    begun, place = asleep_on_ray(tiny_bert, corpus, tmp_path, write)
+    begun, place = asleep_on_ray(tiny_bert, small_sample, tmp_path, write)
     with begun as run:
         wait_for(place.exists)  # which is after the scores
         listening = {

@@ -27,11 +27,6 @@ from probes.run.config import RunConfig
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("plug_ins")]
 
 
-@pytest.fixture
-def corpus(tmp_path):
-    return small_corpus(tmp_path / "small")
-
-
 def flags(model, corpus, folder, *more):
     """A command line whose units take a fraction of a second each."""
     places = ["--output", str(folder / "results"), "--cache-dir", str(folder / "cache")]
@@ -40,13 +35,13 @@ def flags(model, corpus, folder, *more):
 
 
 @pytest.mark.slow
-def test_any_number_of_workers_finds_the_same(tiny_bert, corpus, tmp_path, write, capsys):
+def test_any_number_of_workers_finds_the_same(tiny_bert, small_sample, tmp_path, write, capsys):
     task = write(TASK)
     norms = write(measurement_file("norms", "corpus"), "norms.py")
     asked = ["--include", f"{task},{norms}", "--tasks", "mine,agreement,pos"]
     asked += ["--measurements", "probes,norms", "--evidence", "standard"]
     for n in (1, 2):
-        line = flags(tiny_bert, corpus, tmp_path / f"{n}", *asked, "--workers", str(n))
+        line = flags(tiny_bert, small_sample, tmp_path / f"{n}", *asked, "--workers", str(n))
         assert main(line) == 0
         said = capsys.readouterr()
         tables = re.sub(rf"{tmp_path}/\d", "", said.out)
@@ -65,7 +60,7 @@ def test_any_number_of_workers_finds_the_same(tiny_bert, corpus, tmp_path, write
     (leaderboard,) = {(tmp_path / f"{n}" / "results/leaderboard.csv").stat().st_size for n in "1"}
     assert leaderboard > 0
 
-    again = [*flags(tiny_bert, corpus, tmp_path / "2", *asked, "--workers", "2"), "-q"]
+    again = [*flags(tiny_bert, small_sample, tmp_path / "2", *asked, "--workers", "2"), "-q"]
     script = f"import sys; from probes.cli.main import main; s = main({again!r}); "
     script += "sys.exit(s or 9 * ('torch' in sys.modules))"
     assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == 0
@@ -120,11 +115,11 @@ def fails(sentence):
 
 
 def test_a_helper_that_is_killed_costs_nothing_and_what_fails_its_own_record(
-    tiny_bert, corpus, tmp_path, write, capsys
+    tiny_bert, small_sample, tmp_path, write, capsys
 ):
     path = write(DYING, "dying.py")
     asked = ["--include", str(path), "--tasks", "one,other,fails", "--quick"]
-    assert main(flags(tiny_bert, corpus, tmp_path, *asked, "--workers", "2")) == 1
+    assert main(flags(tiny_bert, small_sample, tmp_path, *asked, "--workers", "2")) == 1
     said = capsys.readouterr().err
     lost = "a worker was lost (killed by SIGKILL); another one makes its record"
     assert said.count(lost) == 1
@@ -138,7 +133,7 @@ def test_a_helper_that_is_killed_costs_nothing_and_what_fails_its_own_record(
     assert len(loaded) == len(set(loaded))
     assert not list(tmp_path.rglob("*.lock"))
 
-    assert main(flags(tiny_bert, corpus, tmp_path / "alone", *asked)) == 1
+    assert main(flags(tiny_bert, small_sample, tmp_path / "alone", *asked)) == 1
     assert written(tmp_path / "results") == written(tmp_path / "alone" / "results")
 
 
@@ -160,10 +155,10 @@ SLEEPING = TASK.replace(
         *(pytest.param(x, marks=pytest.mark.slow) for x in ("Ctrl-C", "timeout", "SIGKILL")),
     ],
 )
-def test_no_worker_outlives_the_run(how, tiny_bert, corpus, tmp_path, write):
+def test_no_worker_outlives_the_run(how, tiny_bert, small_sample, tmp_path, write):
     path = write(SLEEPING)
     asked = ["--include", str(path), "--tasks", "pos,mine", "--quick", "--workers", "2"]
-    line = [sys.executable, "run_probes.py", *flags(tiny_bert, corpus, tmp_path, *asked)]
+    line = [sys.executable, "run_probes.py", *flags(tiny_bert, small_sample, tmp_path, *asked)]
     run = subprocess.Popen(
         line, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         start_new_session=True,
@@ -203,8 +198,8 @@ def alive(group):
     return True
 
 
-def test_an_error_that_the_user_can_fix_ends_the_run(tiny_bert, corpus, tmp_path, capsys):
-    assert main(flags(tiny_bert, corpus, tmp_path, "--tasks", "pos", "--quick")) == 0
+def test_an_error_that_the_user_can_fix_ends_the_run(tiny_bert, small_sample, tmp_path, capsys):
+    assert main(flags(tiny_bert, small_sample, tmp_path, "--tasks", "pos", "--quick")) == 0
     (layer,) = (tmp_path / "cache").rglob("layer-01.npy")
     content = bytearray(layer.read_bytes())
     content[-1] ^= 1
@@ -213,7 +208,7 @@ def test_an_error_that_the_user_can_fix_ends_the_run(tiny_bert, corpus, tmp_path
     capsys.readouterr()
     ends = []
     for n in ("1", "2"):
-        assert main(flags(tiny_bert, corpus, tmp_path, *asked, "--workers", n)) == 2
+        assert main(flags(tiny_bert, small_sample, tmp_path, *asked, "--workers", n)) == 2
         said = capsys.readouterr()
         assert "linear probe · test" in said.out
         ends.append(said.err.splitlines()[-1])

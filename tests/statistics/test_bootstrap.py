@@ -7,7 +7,7 @@ from itertools import count, islice
 
 import numpy as np
 import pytest
-from planted_context import corpus
+from planted_context import tagged_corpus
 from scipy.sparse import csr_array
 from scipy.stats import binom, multinomial, norm
 from statistics_simulation import (
@@ -354,7 +354,7 @@ def test_only_the_same_labels_in_the_same_sentences_and_clusters_have_the_same_d
 
 def in_documents_of(splits, document):
     """A corpus whose sentences name documents, by their number in the split."""
-    made = corpus(splits)
+    made = tagged_corpus(splits)
     named = {
         name: tuple(replace(s, document=document(i)) for i, s in enumerate(sentences))
         for name, sentences in made.splits.items()

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from sentences import sentence_of
 
 from probes.cli.check_task import check_task
 from probes.common.errors import UserError
@@ -20,20 +21,14 @@ COREFERENCE, ENTITIES = get_task("coreference"), get_task("entities")
 TAGS = {"Anna": "PROPN", "Bob": "PROPN", "She": "PRON", "she": "PRON", "her": "PRON", "him": "PRON"}
 
 
-def sentence(number, text, heads, *mentions):
-    return Sentence(
-        str(number),
-        "en",
-        tuple(text.split()),
-        upos=tuple(TAGS.get(word, "NOUN") for word in text.split()),
-        heads=heads,
-        mentions=tuple(Mention(e, "person", span) for e, span in mentions),
-        document="d",
-    )
+def sentence_with_mentions(number, text, heads, *mentions):
+    upos = " ".join(TAGS.get(word, "NOUN") for word in text.split())
+    layers = {"mentions": tuple(Mention(e, "person", span) for e, span in mentions)}
+    return sentence_of(text, upos, heads, name=str(number), document="d", **layers)
 
 
-ANNA = sentence(1, "Anna met Bob .", (1, ROOT, 1, 1), ("a", (0, 1)), ("b", (2, 3)))
-SHE = sentence(
+ANNA = sentence_with_mentions(1, "Anna met Bob .", (1, ROOT, 1, 1), ("a", (0, 1)), ("b", (2, 3)))
+SHE = sentence_with_mentions(
     2,
     "She saw her brother .",
     (1, ROOT, 3, 1, 1),
@@ -41,8 +36,10 @@ SHE = sentence(
     ("b", (2, 4)),
     ("a", (2, 3)),
 )
-BOB = sentence(3, "Bob left the house .", (1, ROOT, 3, 1, 1), ("b", (0, 1)), ("house", (2, 4)))
-END = sentence(4, "She stayed .", (1, ROOT, 1), ("a", (0, 1)))
+BOB = sentence_with_mentions(
+    3, "Bob left the house .", (1, ROOT, 3, 1, 1), ("b", (0, 1)), ("house", (2, 4))
+)
+END = sentence_with_mentions(4, "She stayed .", (1, ROOT, 1), ("a", (0, 1)))
 DOCUMENT = (ANNA, SHE, BOB, END)
 NONE_BESIDE = Excluded("no mention of another entity of the same form beside the first")
 
@@ -83,10 +80,10 @@ def test_all_pairs_of_a_document():
 
 
 def test_mentions_in_one_sentence():
-    both = sentence(
+    both = sentence_with_mentions(
         1, "Anna told Bob she won", (1, ROOT, 1, 4, 1), ("a", (0, 1)), ("b", (2, 3)), ("a", (3, 4))
     )
-    tail = sentence(2, "Bob laughed", (1, ROOT), ("b", (0, 1)))
+    tail = sentence_with_mentions(2, "Bob laughed", (1, ROOT), ("b", (0, 1)))
     first, second = windows((both, tail), 3)
     # Bob is mentioned once in the first window, so that he is in no pair.
     assert pairs(first) == [NONE_BESIDE]
@@ -94,7 +91,7 @@ def test_mentions_in_one_sentence():
         ("same", "Bob", "Bob", "one sentence apart", "same"),
         ("other", "Anna", "Bob", "one sentence apart", "other"),
     ]
-    again = sentence(
+    again = sentence_with_mentions(
         1,
         "Bob saw Anna when she left him",
         (1, ROOT, 1, 5, 5, 1, 5),
@@ -113,7 +110,7 @@ def test_mentions_in_one_sentence():
 
 
 def test_a_counterpart_is_as_long_as_can_be_and_not_nested():
-    first = sentence(
+    first = sentence_with_mentions(
         1,
         "the cat of the man saw dogs and a pig",
         (1, 5, 4, 4, 1, ROOT, 5, 9, 9, 6),
@@ -123,8 +120,10 @@ def test_a_counterpart_is_as_long_as_can_be_and_not_nested():
         ("pig", (8, 10)),
     )
     # All are mentioned twice, the cat and the man as well.
-    second = sentence(2, "she left it", (1, ROOT, 1), ("man", (0, 1)), ("pig", (2, 3)))
-    third = sentence(3, "cat dogs", (ROOT, 0), ("cat", (0, 1)), ("dogs", (1, 2)))
+    second = sentence_with_mentions(
+        2, "she left it", (1, ROOT, 1), ("man", (0, 1)), ("pig", (2, 3))
+    )
+    third = sentence_with_mentions(3, "cat dogs", (ROOT, 0), ("cat", (0, 1)), ("dogs", (1, 2)))
     near, far = "one sentence apart", "two sentences apart"
     _, two, three = windows((first, second, third), 3)
     # In this window the cat and the dogs are mentioned once.
@@ -156,8 +155,10 @@ def test_cues_are_form_and_length():
 
 
 def test_what_is_no_pair_of_spans_is_counted():
-    nested = sentence(1, "Anna herself won", (2, 0, ROOT), ("a", (0, 2)), ("a", (1, 2)))
-    dropped = sentence(2, "went", (ROOT,), ("a", (0, 0)))
+    nested = sentence_with_mentions(
+        1, "Anna herself won", (2, 0, ROOT), ("a", (0, 2)), ("a", (1, 2))
+    )
+    dropped = sentence_with_mentions(2, "went", (ROOT,), ("a", (0, 0)))
     first, second = windows((nested, dropped), 3)
     assert pairs(first) == [Excluded("one mention within the other")]
     assert pairs(second) == [Excluded("mention without words")]

@@ -6,6 +6,7 @@ from itertools import pairwise
 from math import log2
 
 import pytest
+from sentences import sentence_of
 
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
@@ -27,16 +28,15 @@ def of(name, sentence, train=None):
     return (made if train is None else made.informed(train)).examples(sentence)
 
 
-def sentence(text, upos, heads, deprels, feats=None, lemmas=""):
-    words = tuple(text.split())
-    return Sentence(
-        "s", "en", words, upos=tuple(upos.split()), heads=heads, deprels=tuple(deprels.split()),
-        feats=feats or ({},) * len(words), lemmas=tuple(lemmas.split() or words),
-    )  # fmt: skip
+def whole_sentence(text, upos, heads, deprels, feats=None, lemmas=""):
+    """With features and lemmas, by default none and the words."""
+    words = text.split()
+    layers = {"feats": feats or ({},) * len(words), "lemmas": tuple(lemmas.split() or words)}
+    return sentence_of(text, upos, heads, deprels, **layers)
 
 
 # The boys who sing had seen two cats
-BOYS = sentence(
+BOYS = whole_sentence(
     "The boys who sing had seen two cats",
     "DET NOUN PRON VERB AUX VERB NUM NOUN",
     (1, 5, 3, 1, 5, ROOT, 7, 5),
@@ -122,7 +122,7 @@ def coordination(second, first="Birds", lemma="bird", link=", and", **changes):
     """``Birds left , and SECOND might sing .``"""
     n = len(link.split())
     verb = 4 + n
-    made = sentence(
+    made = whole_sentence(
         f"{first} left {link} {second} might sing .",
         f"NOUN VERB {'PUNCT ' * (n - 1)}CCONJ PROPN AUX VERB PUNCT",
         (1, ROOT, *[verb] * n, verb, verb, 1, 1),

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+from sentences import sentence_of
 
 from probes.common.errors import UserError
 from probes.data.sentence import ROOT, Frame, Sentence
@@ -10,20 +11,6 @@ from probes.tasks.builtin import tasks
 from probes.tasks.depth import depths
 from probes.tasks.srl import distance_group
 from probes.tasks.task import Example, Excluded, task
-
-
-def sentence(text, upos="", heads=(), deprels="", feats=(), **layers):
-    return Sentence(
-        "s1",
-        "en",
-        tuple(text.split()),
-        upos=tuple(upos.split()),
-        heads=tuple(heads),
-        deprels=tuple(deprels.split()),
-        feats=tuple(feats),
-        **layers,
-    )
-
 
 SING, PLUR = {"Number": "Sing"}, {"Number": "Plur"}
 
@@ -33,7 +20,7 @@ def finite(number, tense="Pres"):
 
 
 # The keys to the cabinet are old
-KEYS = sentence(
+KEYS = sentence_of(
     "The keys to the cabinet are old",
     "DET NOUN ADP DET NOUN AUX ADJ",
     (1, 6, 4, 4, 1, 6, ROOT),
@@ -49,7 +36,7 @@ def test_pos():
 
 
 def test_chunking():
-    s = sentence("She runs", chunks=("B-NP", "B-VP"))
+    s = sentence_of("She runs", chunks=("B-NP", "B-VP"))
     assert [(e.label, e.span) for e in tasks.get("chunking").examples(s)] == [
         ("B-NP", (0, 1)),
         ("B-VP", (1, 2)),
@@ -67,7 +54,7 @@ def test_depth_counts_edges_to_the_root():
 
 
 def test_depth_keeps_punctuation_apart_and_deep_words_together():
-    chain = sentence("a b c d e f .", "X X X X X X PUNCT", (ROOT, 0, 1, 2, 3, 4, 5))
+    chain = sentence_of("a b c d e f .", "X X X X X X PUNCT", (ROOT, 0, 1, 2, 3, 4, 5))
     groups = [e.groups for e in tasks.get("depth").examples(chain)]
     assert groups[4:] == [("depth 4",), ("depth 5+",), ("depth 5+", "punctuation")]
 
@@ -86,7 +73,7 @@ def test_agreement_hides_the_finite_copula_and_counts_the_attractor():
 
 
 def agreement_of(text, upos, heads, deprels, feats):
-    return tasks.get("agreement").examples(sentence(text, upos, heads, deprels, feats))
+    return tasks.get("agreement").examples(sentence_of(text, upos, heads, deprels, feats))
 
 
 def test_agreement_takes_the_verb_itself_and_sees_no_attractor_of_the_same_number():
@@ -226,7 +213,7 @@ def test_scissors_ask_for_a_plural_verb():
 
 
 def test_srl_pairs_predicate_and_argument_and_skips_v():
-    s = sentence(
+    s = sentence_of(
         "The vase that she broke fell",
         frames=(
             Frame(

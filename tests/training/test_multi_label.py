@@ -108,20 +108,24 @@ def test_scores_by_label_are_scikit_learns(noisy):
     assert found["z"].precision is None
 
 
-def sentence(word, *roles):
+def verb_with_roles(word, *roles):
     frames = (Frame(f"{word}.01", (0, 1), tuple((role, (0, 1)) for role in roles)),)
     return Sentence(word, "en", (word,), upos=("VERB",), frames=frames)
 
 
 TRAIN = [
-    sentence("eat", "ARG0", "ARG1"),
-    sentence("eat", "ARG0"),
-    sentence("eat", "ARG0", "ARG1"),
-    sentence("rain"),
-    sentence("rain"),
-    sentence("give", "ARG0", "ARG2"),
+    verb_with_roles("eat", "ARG0", "ARG1"),
+    verb_with_roles("eat", "ARG0"),
+    verb_with_roles("eat", "ARG0", "ARG1"),
+    verb_with_roles("rain"),
+    verb_with_roles("rain"),
+    verb_with_roles("give", "ARG0", "ARG2"),
 ]
-TEST = [sentence("eat", "ARG0", "ARG9"), sentence("rain", "ARG1"), sentence("walk", "ARG0")]
+TEST = [
+    verb_with_roles("eat", "ARG0", "ARG9"),
+    verb_with_roles("rain", "ARG1"),
+    verb_with_roles("walk", "ARG0"),
+]
 
 
 def of_hand(train=TRAIN, test=TEST, task=None):
@@ -163,7 +167,7 @@ def test_the_majority_baseline_predicts_labels_of_more_than_half_of_examples():
 
 
 def test_control_labels_are_sets_of_train_one_for_each_type():
-    found = of_hand([*TRAIN, *(sentence(f"w{i}", "ARG0") for i in range(4))])
+    found = of_hand([*TRAIN, *(verb_with_roles(f"w{i}", "ARG0") for i in range(4))])
     drawn = control_labels(found, "train", range(200))
     assert (drawn[:, 0] == drawn[:, 1]).all()
     # Drawn as often as train has them: .02 is two standard deviations of 1,400 draws.

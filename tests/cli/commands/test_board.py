@@ -37,7 +37,7 @@ def no_pages(monkeypatch):
 
 
 @pytest.fixture
-def folder(tmp_path):
+def results_with_sums(tmp_path):
     """Two tasks of the model and one of its twin, on EWT, with sums."""
     for model, task in ((MODEL, "pos-linear"), (MODEL, "srl-linear"), (TWIN, "pos-linear")):
         place = tmp_path / "given" / model / "ewt"
@@ -288,57 +288,63 @@ def without(axis):
         ("pos-linear-localisation", without("of"), "has no weights of 7 layers; run it again."),
     ],
 )
-def test_sums_or_weights_of_nothing_are_refused(folder, capsys, name, act, said):
-    act(the(folder, name))
-    line = refused(capsys, folder)
+def test_sums_or_weights_of_nothing_are_refused(results_with_sums, capsys, name, act, said):
+    act(the(results_with_sums, name))
+    line = refused(capsys, results_with_sums)
     assert name in line
     assert said in line
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_what_does_not_follow_from_the_sums_is_refused_with_its_cell(folder, capsys, attack):
+def test_what_does_not_follow_from_the_sums_is_refused_with_its_cell(
+    results_with_sums, capsys, attack
+):
     act, file, said = ATTACKS[attack]
-    act(folder)
-    line = refused(capsys, folder)
+    act(results_with_sums)
+    line = refused(capsys, results_with_sums)
     assert file in line
     assert said in line
 
 
-def test_so_is_a_file_that_is_too_large(folder, capsys, monkeypatch):
-    path = the(folder, "pos-linear-scores")
+def test_so_is_a_file_that_is_too_large(results_with_sums, capsys, monkeypatch):
+    path = the(results_with_sums, "pos-linear-scores")
     size = path.with_suffix(".npz").stat().st_size
-    others = [x.stat().st_size for x in folder.rglob("*") if x.is_file()]
+    others = [x.stat().st_size for x in results_with_sums.rglob("*") if x.is_file()]
     monkeypatch.setattr("probes.boards.submissions.MOST_BYTES", max(others))
-    assert main(["board", str(folder)]) == 0
+    assert main(["board", str(results_with_sums)]) == 0
     monkeypatch.setattr("probes.boards.submissions.MOST_BYTES", size - 1)
     assert f"more than {size - 1:,} bytes; export with --sums" in refused(capsys, path.parent)
 
 
-def test_a_group_of_tasks_of_which_nothing_can_be_ranked_is_shown_apart(folder, tmp_path):
-    path = the(folder, "srl-linear-scores")
+def test_a_group_of_tasks_of_which_nothing_can_be_ranked_is_shown_apart(
+    results_with_sums, tmp_path
+):
+    path = the(results_with_sums, "srl-linear-scores")
     update(path, "corpus", notes={DROPPED: 0})
-    assert main(["board", str(folder), "--site", str(tmp_path / "site")]) == 0
+    assert main(["board", str(results_with_sums), "--site", str(tmp_path / "site")]) == 0
     rows = json.loads((tmp_path / "site" / "board.json").read_text(encoding="utf-8"))["rankings"]
     (srl,) = (x for x in rows if x["task"] == "srl")
     assert (srl["first"], srl["apart"]) == (None, "sentences dropped True, not False")
 
 
-def test_what_has_no_sums_is_left_off_and_named(folder, tmp_path, capsys):
-    the(folder, "srl-linear-scores").with_suffix(".npz").unlink()
-    assert main(["board", str(folder), "--site", str(tmp_path / "site")]) == 0
+def test_what_has_no_sums_is_left_off_and_named(results_with_sums, tmp_path, capsys):
+    the(results_with_sums, "srl-linear-scores").with_suffix(".npz").unlink()
+    assert main(["board", str(results_with_sums), "--site", str(tmp_path / "site")]) == 0
     said = capsys.readouterr().err
     assert "left off 1 record of scores: no sums are stored beside the record" in said
     assert "left off 1 record of training_variance: it stands behind other scores" in said
     content = json.loads((tmp_path / "site" / "board.json").read_text(encoding="utf-8"))
     (scores,) = (x for x in content["left_off"] if x["measurement"] == "scores")
     assert content["claimed"] == ["model", "revision", "parameters", "layers", "encoders"]
-    assert scores["file"] == f"{MODEL}/ewt/{the(folder, 'srl-linear-scores').name}"
+    assert scores["file"] == f"{MODEL}/ewt/{the(results_with_sums, 'srl-linear-scores').name}"
     assert {row["task"] for row in content["rankings"]} == {"pos"}
 
 
-def test_against_a_board_only_what_is_new_is_computed_again(folder, tmp_path, capsys, monkeypatch):
+def test_against_a_board_only_what_is_new_is_computed_again(
+    results_with_sums, tmp_path, capsys, monkeypatch
+):
     there, here = tmp_path / "there", tmp_path / "here"
-    shutil.copytree(folder / MODEL, there / MODEL)
+    shutil.copytree(results_with_sums / MODEL, there / MODEL)
     shutil.copytree(there / MODEL, here / "M" / "r" / MODEL)
     computed = []
     monkeypatch.setattr(
@@ -350,7 +356,7 @@ def test_against_a_board_only_what_is_new_is_computed_again(folder, tmp_path, ca
     assert "on the board already: 2 results" in said
     assert "recomputed" not in said
     assert computed == []
-    shutil.copytree(folder / TWIN, here / TWIN)
+    shutil.copytree(results_with_sums / TWIN, here / TWIN)
     assert main(["board", str(here), "--against", str(there)]) == 0
     assert "recomputed 1 result of 1 model" in capsys.readouterr().err
     # Beside a model that somebody else submitted it would lower its rank.
@@ -391,7 +397,9 @@ HOSTILE = {
 
 @pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_submission_changes_nothing_that_is_said_of_others(folder, tmp_path, kind, nested):
+def test_a_submission_changes_nothing_that_is_said_of_others(
+    results_with_sums, tmp_path, kind, nested
+):
     def said(*folders):
         submission = read_submission(folders)
         return {
@@ -399,27 +407,31 @@ def test_a_submission_changes_nothing_that_is_said_of_others(folder, tmp_path, k
             for c in named_candidates(submission.results, place_of_submission)
         }
 
-    before = said(folder)
+    before = said(results_with_sums)
     assert [x[1] for x in before.values()] == [False] * 3
-    hostile = (folder if nested else tmp_path) / "zzz"
+    hostile = (results_with_sums if nested else tmp_path) / "zzz"
     for name, act in HOSTILE[kind].items():
         place = hostile / f"random-1-{kind}" / "ewt"
         place.mkdir(parents=True, exist_ok=True)
-        for path in sorted((folder / MODEL / "ewt").glob(f"{name}*")):
+        for path in sorted((results_with_sums / MODEL / "ewt").glob(f"{name}*")):
             shutil.copy(path, place)
             if act and path.suffix == ".json":
                 act(place / path.name)
-    after = said(folder) if nested else said(folder, hostile)
+    after = said(results_with_sums) if nested else said(results_with_sums, hostile)
     assert before.items() <= after.items()
-    results = read_submission([folder] if nested else [folder, hostile]).results
-    (page,) = (x for x in _pages(results).values() if x.name == NAME and folder / MODEL in {
+    results = read_submission(
+        [results_with_sums] if nested else [results_with_sums, hostile]
+    ).results
+    (page,) = (x for x in _pages(results).values() if x.name == NAME and results_with_sums / MODEL in {
         path.parents[1] for path in x.results})  # fmt: skip
     assert {path.parents[1].name for path in page.results} == {MODEL, TWIN}
 
 
 @pytest.mark.parametrize("more", ["layers", "evidence"])
-def test_what_is_on_the_board_gets_no_more_layers_or_evidence(folder, tmp_path, capsys, more):
-    there = shutil.copytree(folder, tmp_path / "there")
+def test_what_is_on_the_board_gets_no_more_layers_or_evidence(
+    results_with_sums, tmp_path, capsys, more
+):
+    there = shutil.copytree(results_with_sums, tmp_path / "there")
     path = the(there, "srl-linear-scores")
     if more == "evidence":
         the(there, "srl-linear-training_variance").unlink()
@@ -432,23 +444,27 @@ def test_what_is_on_the_board_gets_no_more_layers_or_evidence(folder, tmp_path, 
             path, read_record(path).model_copy(update={"rows": Rows.of(fewer), "extent": extent}),
             arrays,
         )  # fmt: skip
-    line = refused(capsys, folder, "--against", there)
+    line = refused(capsys, results_with_sums, "--against", there)
     assert "other layers or evidence than on the board for srl" in line
 
 
 @pytest.mark.parametrize("of", ["file", "arrays", "folder"])
-def test_links_are_no_part_of_a_board(folder, tmp_path, capsys, of):
-    path = the(folder, "pos-linear-scores")
+def test_links_are_no_part_of_a_board(results_with_sums, tmp_path, capsys, of):
+    path = the(results_with_sums, "pos-linear-scores")
     link = {"file": path, "arrays": path.with_suffix(".npz"), "folder": path.parent}[of]
     target = link.rename(tmp_path / "elsewhere")
     link.symlink_to(target)
-    assert f"{link}: a link; a board takes files and folders alone" in refused(capsys, folder)
+    assert f"{link}: a link; a board takes files and folders alone" in refused(
+        capsys, results_with_sums
+    )
 
 
-def test_another_score_at_the_same_revision_is_refused(folder, tmp_path, capsys):
-    shutil.copytree(folder, tmp_path / "there")
-    change(the(folder, "srl-linear-scores"), "accuracy", 2, "dev", value=lambda x: x + 0.01)
-    line = refused(capsys, folder, "--against", tmp_path / "there")
+def test_another_score_at_the_same_revision_is_refused(results_with_sums, tmp_path, capsys):
+    shutil.copytree(results_with_sums, tmp_path / "there")
+    change(
+        the(results_with_sums, "srl-linear-scores"), "accuracy", 2, "dev", value=lambda x: x + 0.01
+    )
+    line = refused(capsys, results_with_sums, "--against", tmp_path / "there")
     assert "srl, layer 2, accuracy on dev: 0." in line
     assert (
         "on the board for the same revision of all-MiniLM-L6-v2; leave it out, or name another"
@@ -500,8 +516,10 @@ TAKEOVERS = {
 
 
 @pytest.mark.parametrize("kind", TAKEOVERS)
-def test_no_submission_takes_the_place_of_a_record_on_the_board(folder, tmp_path, capsys, kind):
-    there = shutil.copytree(folder, tmp_path / "there" / "honest")
+def test_no_submission_takes_the_place_of_a_record_on_the_board(
+    results_with_sums, tmp_path, capsys, kind
+):
+    there = shutil.copytree(results_with_sums, tmp_path / "there" / "honest")
     here = shutil.copytree(tmp_path / "there", tmp_path / "here")
     place = here / "aaa" / MODEL / "ewt"
     place.mkdir(parents=True)
@@ -523,26 +541,26 @@ def test_no_submission_takes_the_place_of_a_record_on_the_board(folder, tmp_path
     assert "on the board" in line
 
 
-def test_sentences_that_were_dropped_set_nothing_else_apart(folder, tmp_path):
+def test_sentences_that_were_dropped_set_nothing_else_apart(results_with_sums, tmp_path):
     for number in range(3):
         place = tmp_path / "zzz" / f"made-up-{number}" / "ewt"
         place.mkdir(parents=True)
-        scores = the(folder, "pos-linear-scores")
+        scores = the(results_with_sums, "pos-linear-scores")
         for path in (scores, scores.with_suffix(".npz")):
             shutil.copy(path, place)
         (path,) = place.glob("*.json")
         update(path, "model", name=f"made-up-{number}", revision=str(number), digest=str(number))
         of_another_key(path, fingerprint="ab" * 32, notes={DROPPED: 0})
-    results = read_submission([folder, tmp_path / "zzz"]).results
+    results = read_submission([results_with_sums, tmp_path / "zzz"]).results
     assert len(results) == 6
     (ranking,) = make_rankings(named_candidates(results, place_of_submission))
     assert {c.result.model.name for c, _ in ranking.apart} == {f"made-up-{n}" for n in range(3)}
     assert [c.name for c in ranking.tasks["pos"] if not c.random] == [NAME]
 
 
-def test_the_files_of_the_site_have_the_numbers_of_the_records(folder, tmp_path, capsys):
+def test_the_files_of_the_site_have_the_numbers_of_the_records(results_with_sums, tmp_path, capsys):
     site = tmp_path / "site"
-    assert main(["board", str(folder), "--site", str(site)]) == 0
+    assert main(["board", str(results_with_sums), "--site", str(site)]) == 0
     assert capsys.readouterr().out.strip() == str(site / "index.html")
     rows = json.loads((site / "board.json").read_text(encoding="utf-8"))["rankings"]
     own = [(x["group"], x["task"], x["model"], x["first"], x["last"], x["layer"]) for x in rows]
@@ -551,7 +569,7 @@ def test_the_files_of_the_site_have_the_numbers_of_the_records(folder, tmp_path,
         ("syntax", "pos", "random:all-MiniLM-L6-v2", None, None, 0),
         ("semantics", "srl", "all-MiniLM-L6-v2", 1, 1, 3),
     ]
-    score = read_record(the(folder, "pos-linear-scores")).rows.at("accuracy", 3)
+    score = read_record(the(results_with_sums, "pos-linear-scores")).rows.at("accuracy", 3)
     assert (rows[0]["score"], rows[0]["low"], rows[0]["high"]) == (
         score.value,
         score.low,
@@ -567,12 +585,12 @@ def test_the_files_of_the_site_have_the_numbers_of_the_records(folder, tmp_path,
     assert sorted(path.name for path in (site / "models").iterdir()) == [f"{MODEL}.html"]
     # A page that is no longer needed goes, and a folder of something else is not touched.
     (site / "models" / "old.html").write_text("x")
-    assert main(["board", str(folder), "--site", str(site)]) == 0
+    assert main(["board", str(results_with_sums), "--site", str(site)]) == 0
     assert not (site / "models" / "old.html").exists()
     other = tmp_path / "other"
     other.mkdir()
     (other / "thesis.tex").write_text("x")
-    assert "name an empty folder" in refused(capsys, folder, "--site", other)
+    assert "name an empty folder" in refused(capsys, results_with_sums, "--site", other)
 
 
 REPOSITORY = Path(__file__).parents[3] / "examples" / "results-repository"
@@ -610,13 +628,13 @@ def test_workflows_of_the_template_have_no_more_rights_than_they_need(path):
 
 
 def test_the_workflows_check_a_submission_and_build_the_board(
-    folder, tmp_path, monkeypatch, capsys
+    results_with_sums, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
     for place in ("board", "submission"):
         shutil.copytree(REPOSITORY, place)
-        shutil.copytree(folder / TWIN, Path(place, "results", TWIN))
-    export = ["export", str(folder / MODEL), "mine", "--sums"]
+        shutil.copytree(results_with_sums / TWIN, Path(place, "results", TWIN))
+    export = ["export", str(results_with_sums / MODEL), "mine", "--sums"]
     assert main(export) == 0
     shutil.copytree("mine", "submission/results", dirs_exist_ok=True)
     assert main(command_of("check")) == 0
@@ -628,7 +646,11 @@ def test_the_workflows_check_a_submission_and_build_the_board(
     shutil.copytree("submission/results", "results")
     assert main(command_of("board")) == 0
     assert Path("site", "index.html").exists()
-    change(the(folder, "srl-linear-scores"), "accuracy", 2, "dev", value=lambda x: x + 0.01)
-    shutil.copytree(folder / MODEL, Path("submission", "results", MODEL), dirs_exist_ok=True)
+    change(
+        the(results_with_sums, "srl-linear-scores"), "accuracy", 2, "dev", value=lambda x: x + 0.01
+    )
+    shutil.copytree(
+        results_with_sums / MODEL, Path("submission", "results", MODEL), dirs_exist_ok=True
+    )
     assert main(command_of("check")) == 2
     assert "on the board for the same revision" in capsys.readouterr().err

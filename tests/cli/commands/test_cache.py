@@ -18,7 +18,7 @@ from probes.extraction.reading.store import Store, StoreKey, write_manifest
 
 
 @pytest.fixture(scope="module")
-def run(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cache_of_run(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The cache of a run with one store: the plain view of a few sentences."""
     folder = tmp_path_factory.mktemp("run")
     probes.run_probes(
@@ -29,9 +29,9 @@ def run(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def vectors(run: Path, tmp_path: Path) -> Path:
+def vectors(cache_of_run: Path, tmp_path: Path) -> Path:
     """The stores of a copy of that cache."""
-    return shutil.copytree(run, tmp_path / "cache") / "vectors"
+    return shutil.copytree(cache_of_run, tmp_path / "cache") / "vectors"
 
 
 def call(vectors: Path, *flags: str) -> int:

@@ -87,7 +87,7 @@ def test_the_same_record_in_several_folders_counts_once(results, tmp_path, capsy
 
 
 @pytest.fixture
-def folder(tmp_path):
+def mixed_results(tmp_path):
     """Models of the user's own, and published ones, of which one is a model that both have."""
     results = tmp_path / "results"
     for model in ("own", "both"):
@@ -105,18 +105,20 @@ def scores(found):
     return {r.model.name: r.scores_of(r.layers[-1])["accuracy"] for r in found.values()}
 
 
-def test_a_search_leaves_published_results_alone(folder, monkeypatch):
-    assert models(find_results(folder)) == ["both", "own"]
-    assert models(find_results(folder.parent)) == ["both", "own"]
-    monkeypatch.chdir(folder)
+def test_a_search_leaves_published_results_alone(mixed_results, monkeypatch):
+    assert models(find_results(mixed_results)) == ["both", "own"]
+    assert models(find_results(mixed_results.parent)) == ["both", "own"]
+    monkeypatch.chdir(mixed_results)
     assert models(find_results(Path())) == ["both", "own"]
 
 
 @pytest.mark.parametrize("own_first", [True, False])
 @pytest.mark.parametrize("fields", [{}, {"p_best": False}])
-def test_own_results_come_before_published_ones_of_the_same_key(folder, capsys, own_first, fields):
-    put(folder, "both", "pos", 40, predictions=False, **fields)
-    named = [folder, folder / "published"]
+def test_own_results_come_before_published_ones_of_the_same_key(
+    mixed_results, capsys, own_first, fields
+):
+    put(mixed_results, "both", "pos", 40, predictions=False, **fields)
+    named = [mixed_results, mixed_results / "published"]
     found = results_with_evidence(load(*named if own_first else reversed(named)).records())
     assert scores(found) == {"own": 0.9, "both": 0.9, "shipped": 0.99}
     # The scores, and the evidence of the published ones.
@@ -126,15 +128,15 @@ def test_own_results_come_before_published_ones_of_the_same_key(folder, capsys, 
     )
 
 
-def test_compare_finds_published_models_where_they_are_named(folder, capsys):
-    here = ["--results", str(folder)]
+def test_compare_finds_published_models_where_they_are_named(mixed_results, capsys):
+    here = ["--results", str(mixed_results)]
     assert main(["compare", "own", "shipped", *here]) == 2
-    assert f"shipped: no results in {folder}, or name {folder}/published." in (
+    assert f"shipped: no results in {mixed_results}, or name {mixed_results}/published." in (
         capsys.readouterr().err
     )
-    assert main(["compare", "own", str(folder / "published" / "shipped"), *here]) == 0
+    assert main(["compare", "own", str(mixed_results / "published" / "shipped"), *here]) == 0
     # Its measurement is the user's too, which is taken.
-    assert main(["compare", "own", str(folder / "published" / "both"), *here]) == 0
+    assert main(["compare", "own", str(mixed_results / "published" / "both"), *here]) == 0
     assert "90.0" in capsys.readouterr().out
 
 

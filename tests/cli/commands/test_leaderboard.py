@@ -19,7 +19,7 @@ from probes.tables.printing import TIE
 
 
 @pytest.fixture
-def folder(tmp_path):
+def stored_results(tmp_path):
     """Two tasks; what each model is there for stands in its name."""
     for task in ("pos", "srl"):
         put(tmp_path, "first", task, 40)
@@ -55,8 +55,8 @@ def rows(text):
     return [line for line in text.splitlines() if line.startswith(("|", "###"))]
 
 
-def test_ranks_ties_gaps_and_what_stands_apart(folder, capsys):
-    text = printed(capsys, folder, "--format", "md")
+def test_ranks_ties_gaps_and_what_stands_apart(stored_results, capsys):
+    text = printed(capsys, stored_results, "--format", "md")
     assert rows(text) == [
         "### c 1 · linear probe · bidirectional encoders · pos v1 · accuracy, n = 9",
         "| rank | model | layer | score | size | flags |",
@@ -105,8 +105,8 @@ def test_ranks_ties_gaps_and_what_stands_apart(folder, capsys):
     assert "predictions are missing" not in text
 
 
-def test_causal_encoders_are_ranked_with_others_only_if_asked_to(folder, capsys):
-    text = printed(capsys, folder, "--together", "--task", "srl", "--format", "md")
+def test_causal_encoders_are_ranked_with_others_only_if_asked_to(stored_results, capsys):
+    text = printed(capsys, stored_results, "--together", "--task", "srl", "--format", "md")
     assert rows(text)[3:5] == [
         "| 1 | causal | 1/1 | 99.0 ± 3.0 | 1 |  |",
         "| 2–4 | low | 1/1 | 90.5 ± 3.0 | 1 |  |",
@@ -139,12 +139,12 @@ def test_a_score_that_is_not_above_its_floor_has_no_rank(tmp_path, capsys):
     assert table["rank"].isna().tolist() == [False, True, True, True]
 
 
-def test_filters(folder, capsys):
-    put(folder, "huge", "pos", 1, model__parameters=2_000_000)
-    small = printed(capsys, folder, "--max-parameters", "1.5M", "--task", "pos")
+def test_filters(stored_results, capsys):
+    put(stored_results, "huge", "pos", 1, model__parameters=2_000_000)
+    small = printed(capsys, stored_results, "--max-parameters", "1.5M", "--task", "pos")
     assert "huge" not in small
     assert "srl" not in small
-    assert "huge" in printed(capsys, folder, "--max-parameters", "2M")
+    assert "huge" in printed(capsys, stored_results, "--max-parameters", "2M")
     for wrong, said in (
         (("--task", "poss"), "--task poss: no results. Did you mean 'pos'?"),
         (("--corpus", "d"), "--corpus d: no results. Known: c."),
@@ -152,9 +152,9 @@ def test_filters(folder, capsys):
         (("--max-parameters", "0"), "No result passes all of these filters"),
         (("--max-parameters", "big"), "--max-parameters big: give a number"),
     ):
-        assert main(["leaderboard", str(folder), *wrong]) == 2
+        assert main(["leaderboard", str(stored_results), *wrong]) == 2
         assert said in capsys.readouterr().err
-    assert main(["leaderboard", str(folder / "none")]) == 2
+    assert main(["leaderboard", str(stored_results / "none")]) == 2
     assert "there is no such folder" in capsys.readouterr().err
 
 
@@ -282,8 +282,8 @@ def test_what_cannot_be_compared_is_said(
     assert said in capsys.readouterr().err
 
 
-def test_a_row_for_each_model_has_its_places_and_models_without_one_come_last(folder):
-    found = find_results(folder)
+def test_a_row_for_each_model_has_its_places_and_models_without_one_come_last(stored_results):
+    found = find_results(stored_results)
     for name in ("causal", "old-task", "part", "cut", "other-probe", "narrow", "old-numbers"):
         found = {path: x for path, x in found.items() if x.model.name != name}
     (ranking,) = make_rankings(named_candidates(found))

@@ -25,7 +25,7 @@ from probes.records.row import Rows
 TO_HEAD, TO_DEPENDENT = "dependent to head", "head to dependent"
 
 
-def sentence(split, number, rng, n, document=""):
+def random_sentence(split, number, rng, n, document=""):
     """Its words occur nowhere else."""
     heads = random_heads(n, rng)
     tags = ["PUNCT" if i % 5 == 4 else "NOUN" for i in range(n)]
@@ -45,12 +45,12 @@ def sentence(split, number, rng, n, document=""):
     )
 
 
-def corpus(n=120, lengths=range(5, 10), seed=0, documents=0):
+def random_corpus(n=120, lengths=range(5, 10), seed=0, documents=0):
     """Sentences with random trees, in so many documents of test, if any."""
     rng = np.random.default_rng(seed)
     splits = {
         split: tuple(
-            sentence(
+            random_sentence(
                 split, i, rng, int(rng.choice(lengths)), f"d{i % documents}" if documents else ""
             )
             for i in range(n)

@@ -3,22 +3,17 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sentences import sentence_with_tree
 
 from probes.data.find import find_corpus
 from probes.data.sentence import ROOT, Sentence
 from probes.families.attention.annotation import annotation_of, best_offset, frequent_relations
 from probes.families.attention.heads import classes
 
-
-def sentence(heads, deprels, **layers):
-    words = tuple(f"w{i}" for i in range(len(heads)))
-    return Sentence("s", "en", words, heads=tuple(heads), deprels=tuple(deprels), **layers)
-
-
 THREE = (
-    sentence([1, ROOT, 1, 1], ["nsubj:pass", "root", "aux", "punct"]),
-    sentence([ROOT], ["root"]),
-    sentence([1, 2, ROOT], ["det", "nsubj", "root"]),
+    sentence_with_tree([1, ROOT, 1, 1], ["nsubj:pass", "root", "aux", "punct"]),
+    sentence_with_tree([ROOT], ["root"]),
+    sentence_with_tree([1, 2, ROOT], ["det", "nsubj", "root"]),
 )
 
 
@@ -50,7 +45,7 @@ def test_words_by_relation():
 
 def test_sentences_that_are_left_out_have_neither_heads_nor_features():
     tags = [{"upos": ("NOUN",) * len(s)} for s in THREE]
-    tagged = [sentence(s.heads, s.deprels, **t) for s, t in zip(THREE, tags, strict=True)]
+    tagged = [sentence_with_tree(s.heads, s.deprels, **t) for s, t in zip(THREE, tags, strict=True)]
     found = gold(*tagged, left_out=[0])
     assert found.head.tolist() == [-1] * 5 + [1, 2, -1]
     assert places(found.relations["all"]) == [5, 6]
@@ -70,7 +65,7 @@ def test_features_by_hand():
     deprels = ["csubj", "nsubj:pass", "obj", "obl", "root", "punct", "iobj"]
     upos = ("VERB", "PROPN", "NOUN", "PRON", "AUX", "PUNCT", "ADV")
     feats = ({}, {"PronType": "Neg"}, {}, {"PronType": "Prs"}, {}, {}, {"Polarity": "Neg"})
-    found = gold(sentence([4, 4, 4, 4, ROOT, 4, 4], deprels, upos=upos, feats=feats))
+    found = gold(sentence_with_tree([4, 4, 4, 4, ROOT, 4, 4], deprels, upos=upos, feats=feats))
     assert {name: places(words) for name, words in found.features.items()} == {
         "punctuation": [5],
         "nouns": [1, 2],
@@ -85,7 +80,11 @@ def test_features_by_hand():
 
 def test_relations_that_are_rare_or_unknown_in_train_are_counted():
     def repeated(**counts):
-        each = [sentence([1, ROOT], [name, "root"]) for name, n in counts.items() for _ in range(n)]
+        each = [
+            sentence_with_tree([1, ROOT], [name, "root"])
+            for name, n in counts.items()
+            for _ in range(n)
+        ]
         return gold(*each)
 
     dev = repeated(det=20, obj=19, amod=50, case=25, mark=20)
@@ -102,7 +101,7 @@ def test_the_best_offset_is_the_nearest_of_equals_and_at_most_ten_words_away():
         heads = [ROOT] * n
         for i, distance in enumerate(distances):
             heads[middle + i] = middle + i + distance
-        of = gold(sentence(heads, ["x" if head != ROOT else "root" for head in heads]))
+        of = gold(sentence_with_tree(heads, ["x" if head != ROOT else "root" for head in heads]))
         return best_offset(of, of.of("x"))
 
     assert chosen(3, 3, -1) == 3

@@ -17,7 +17,7 @@ from probes.measurements.measurement import get_measurement
 TAGS = {"she": "PRON", "it": "PRON", "they": "PRON", "Ann": "PROPN", "Bob": "PROPN"}
 
 
-def sentence(text, *mentions, document="d", name=""):
+def sentence_with_mentions(text, *mentions, document="d", name=""):
     """The last word of a mention heads it; the others are flat. Words may end in ``-x``."""
     words = tuple(text.split())
     n = len(words)
@@ -38,14 +38,14 @@ def sentence(text, *mentions, document="d", name=""):
     )
 
 
-def corpus(*test, dev=()):
+def corpus_of_documents(*test, dev=()):
     return Corpus("toy", "1", "", {"train": (), "dev": tuple(dev), "test": tuple(test)})
 
 
 def anaphors(*sentences):
     """Anaphor, candidates with the right ones in capitals, and scores of rules, of test."""
     found = []
-    for window, questions in anaphor_questions(corpus(*sentences))["test"]:
+    for window, questions in anaphor_questions(corpus_of_documents(*sentences))["test"]:
         for question in questions:
             ((place, _), _), *_ = question.links
             right, rules = question.fixed_scores[: len(question.links)], question.fixed_scores[-3:]
@@ -59,9 +59,9 @@ def anaphors(*sentences):
 
 def test_candidates_are_earlier_mentions_of_entities_that_recur():
     found = anaphors(
-        sentence("Ann saw the light near the old boat", ("1", (0, 1)), ("2", (2, 4)), ("3", (5, 8))),
-        sentence("it saw Bob there", ("2", (0, 1)), ("4", (2, 3))),
-        sentence("she saw the boat there", ("1", (0, 1)), ("3", (2, 4))),
+        sentence_with_mentions("Ann saw the light near the old boat", ("1", (0, 1)), ("2", (2, 4)), ("3", (5, 8))),
+        sentence_with_mentions("it saw Bob there", ("2", (0, 1)), ("4", (2, 3))),
+        sentence_with_mentions("she saw the boat there", ("1", (0, 1)), ("3", (2, 4))),
     )  # fmt: skip
     assert [x[:2] for x in found] == [
         ("it", ["ann", "LIGHT", "boat"]),
@@ -74,24 +74,26 @@ def test_candidates_are_earlier_mentions_of_entities_that_recur():
         pytest.approx({"nearest": 0, "same head word": 1, "chance": 1 / 5}),
     ]
     (_, _, rules), _ = anaphors(
-        sentence("the Light saw the boat", ("1", (0, 2)), ("2", (3, 5))),
-        sentence("light near it", ("1", (0, 1)), ("2", (2, 3))),
+        sentence_with_mentions("the Light saw the boat", ("1", (0, 2)), ("2", (3, 5))),
+        sentence_with_mentions("light near it", ("1", (0, 1)), ("2", (2, 3))),
     )
     assert rules == {"nearest": 0, "same head word": 1, "chance": 0.5}
 
 
 def test_documents_windows_and_nested_mentions():
-    first = sentence("Ann saw light", ("1", (0, 1)))
-    others = [sentence(f"light{i} saw light", name=f"{i}") for i in range(4)]
-    later = sentence("she saw light", ("1", (0, 1)))
+    first = sentence_with_mentions("Ann saw light", ("1", (0, 1)))
+    others = [sentence_with_mentions(f"light{i} saw light", name=f"{i}") for i in range(4)]
+    later = sentence_with_mentions("she saw light", ("1", (0, 1)))
     assert [x[0] for x in anaphors(first, *others[:3], later)] == ["she"]
     assert anaphors(first, *others, later) == []  # further than five sentences
-    elsewhere = sentence("she saw light", ("1", (0, 1)), document="other")
+    elsewhere = sentence_with_mentions("she saw light", ("1", (0, 1)), document="other")
     assert anaphors(first, elsewhere) == []
-    nested = sentence("the old light of Ann", ("1", (0, 5)), ("1", (4, 5)))
+    nested = sentence_with_mentions("the old light of Ann", ("1", (0, 5)), ("1", (4, 5)))
     assert anaphors(nested) == []
-    shared = sentence("the Light boat saw it", ("1", (0, 3)), ("2", (1, 3)), ("3", (4, 5)))
-    twice = (sentence("she saw it", (e, (0, 1)), ("3", (2, 3)), name=e) for e in "12")
+    shared = sentence_with_mentions(
+        "the Light boat saw it", ("1", (0, 3)), ("2", (1, 3)), ("3", (4, 5))
+    )
+    twice = (sentence_with_mentions("she saw it", (e, (0, 1)), ("3", (2, 3)), name=e) for e in "12")
     assert [x[:2] for x in anaphors(shared, *twice) if x[0] == "she"] == [
         ("she", ["BOAT", "it"]),
         ("she", ["BOAT", "it", "she", "it"]),
@@ -125,7 +127,7 @@ def common_words(split, i):
 
 def documents(split, n, words_of):
     return [
-        sentence(
+        sentence_with_mentions(
             text.format(**words_of(split, i)), *mentions, document=f"{split}{i}",
             name=f"{split}{i}-{j}",
         )
@@ -148,7 +150,7 @@ def to_antecedent(window):
 
 
 def test_a_planted_head_is_found():
-    of = corpus(*documents("test", 60, own_words), dev=documents("dev", 60, own_words))
+    of = corpus_of_documents(*documents("test", 60, own_words), dev=documents("dev", 60, own_words))
     asked = anaphor_questions(of)
     read = [window for split in asked.values() for window, _ in split]
     maps = {

@@ -11,10 +11,11 @@ import pytest
 import scipy.stats
 import torch
 from head_numbers import eager_maps
+from sentences import sentence_of
 from tiny_models import build
 from tiny_readings import collected
 
-from probes.data.sentence import ROOT, Sentence
+from probes.data.sentence import ROOT
 from probes.extraction.reading.encoder import Encoder
 from probes.extraction.reading.views import plain_text
 from probes.families.attention.collector import HeadSums, most_attended, trees_of_maps
@@ -30,12 +31,7 @@ SENTENCES = [
 ]
 
 
-def sentence(text: str) -> Sentence:
-    words = tuple(text.split())
-    return Sentence("s", "en", words)
-
-
-GIVEN = [sentence(text) for text in SENTENCES]
+GIVEN = [sentence_of(text) for text in SENTENCES]
 TEXTS = [plain_text(each) for each in GIVEN]
 
 MODELS = [
@@ -182,7 +178,7 @@ def test_a_uniform_head_is_found_uniform() -> None:
 
 def test_a_text_of_several_windows_is_left_out() -> None:
     encoder = Encoder(*build("bert", "BertModel"), name="bert", device="cpu")
-    long = plain_text(sentence(" ".join(["light"] * 60)))
+    long = plain_text(sentence_of(" ".join(["light"] * 60)))
     both = collected(encoder, [TEXTS[0], long], HeadSums())
     alone = collected(encoder, TEXTS[:1], HeadSums())
     n = len(TEXTS[0].words)

@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from planted_heads import context, corpus, maps_of, onto, share, to_head
+from planted_heads import context, maps_of, onto, random_corpus, share, to_head
 from random_trees import random_heads
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
@@ -96,7 +96,7 @@ def of_head(sentences, first):
 
 
 def test_two_heads_have_the_tree_of_which_each_has_half():
-    of = corpus()
+    of = random_corpus()
     found = head_mix(planted(of, lambda s: maps_of(s, HEADS)))
     rows = Rows.of(found.rows)
     test = of.splits["test"]
@@ -121,7 +121,7 @@ def test_two_heads_have_the_tree_of_which_each_has_half():
 
 
 def test_sentences_beyond_the_window_count_nowhere():
-    of = corpus()
+    of = random_corpus()
     long = {s.id for split in of.splits.values() for s in split[::3]}
     found = head_mix(planted(of, lambda s: maps_of(s, HEADS), long=long))
     assert found.facts["train_sentences"] == 80
@@ -194,7 +194,7 @@ def test_a_run_scores_trees_of_maps_of_transformers(session_runs):
 
 
 def test_the_sample_of_train_is_drawn_from_train():
-    of = corpus(n=30)
+    of = random_corpus(n=30)
     assert sample(of, "train", 8) == sorted(sample(of, "train", 8))
     assert len({*sample(of, "train", 8)}) == 8
     assert {*sample(of, "train", 8)} < {*sample(of, "train", 20)}

@@ -114,7 +114,7 @@ def test_rare_choices_are_listed_on_demand():
 
 
 @pytest.fixture
-def folder(tmp_path):
+def stored_heads(tmp_path):
     """A model, its random twin, and a model read without relations."""
     of_heads = [numbers("entropy", [[0.5, 0.25]] * 2, (1.0, 1.0))]
     of_heads += masses([[0.1] * 2] * 2, [[0.1] * 2] * 2)
@@ -130,8 +130,8 @@ def printed(capsys, *arguments):
     return [x for x in found.out.splitlines() if x.startswith(("#", "|"))], found.err
 
 
-def test_a_twin_has_a_table_after_its_model(folder, capsys):
-    found, said = printed(capsys, folder)
+def test_a_twin_has_a_table_after_its_model(stored_heads, capsys):
+    found, said = printed(capsys, stored_heads)
     assert [x for x in found if x.startswith("#")] == [
         "### m · c 1 · relations · test, %",
         "### random:m · c 1 · relations · test, %",
@@ -144,15 +144,15 @@ def test_a_twin_has_a_table_after_its_model(folder, capsys):
     assert "it has no relations or trees" in said
 
 
-def test_all_heads_of_all_records(folder, capsys):
-    found, _ = printed(capsys, folder, "--by", "entropy")
+def test_all_heads_of_all_records(stored_heads, capsys):
+    found, _ = printed(capsys, stored_heads, "--by", "entropy")
     assert [x for x in found if x.startswith("#")] == [
         "### m · c 1 · entropy, %",
         "### random:m · c 1 · entropy, %",
         "### poor · c 1 · entropy, %",
     ]
     assert found.count("| 1 | 50 | 25 | 38 |") == 3
-    found, _ = printed(capsys, folder / "m", "--by", "pattern")
+    found, _ = printed(capsys, stored_heads / "m", "--by", "pattern")
     assert "| 2 | H | H |" in found
 
 
@@ -164,8 +164,8 @@ def test_all_heads_of_all_records(folder, capsys):
         (["m", "--by", "head"], "--by head: give entropy, pattern or relation."),
     ],
 )
-def test_what_cannot_be_shown(folder, capsys, arguments, said):
+def test_what_cannot_be_shown(stored_heads, capsys, arguments, said):
     place, *more = arguments
-    assert main(["heads", str(folder / place), *more]) == 2
+    assert main(["heads", str(stored_heads / place), *more]) == 2
     (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error: ")]
     assert said in line

@@ -11,10 +11,10 @@ from planted_heads import (
     chosen,
     compute,
     context,
-    corpus,
     maps_of,
     on_dev,
     onto,
+    random_corpus,
     share,
     to_first,
     to_head,
@@ -30,7 +30,7 @@ from probes.families.attention.heads import TOKENS
 
 @pytest.fixture(scope="module")
 def toy():
-    return corpus()
+    return random_corpus()
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +197,7 @@ def test_arrays_have_the_scores_of_the_choices(found):
 
 
 def test_documents_are_resampled(found):
-    of = corpus(documents=24)
+    of = random_corpus(documents=24)
     by_document = compute(of)
     assert by_document.facts["resampled"] == "documents"
     assert by_document.arrays["test_clusters"].tolist() == [i % 24 for i in range(120)]
@@ -232,7 +232,7 @@ def test_statistics_are_means_over_sentences(found, toy):
 
 
 def test_patterns_of_planted_heads():
-    found = compute(corpus(30, range(12, 16)))
+    found = compute(random_corpus(30, range(12, 16)))
     classes = found.heads.classes
     assert len(classes) == 9
     assert classes[1, 3] == "vertical"
@@ -276,13 +276,13 @@ def test_special_tokens_and_punctuation_get_what_other_words_do_not(found, toy):
 
 
 def test_mean_maps_are_those_of_texts_of_one_length():
-    of = corpus(6, [12, TOKENS])
+    of = random_corpus(6, [12, TOKENS])
     found = compute(of, texts_per_shard=8)
     sentences = [s for split in ("dev", "test") for s in of.splits[split] if len(s) == TOKENS]
     assert 0 < found.facts["mean_map_texts"] == len(sentences) < 12
     expected = np.mean([maps_of(s) for s in sentences], axis=0)
     assert found.arrays["mean_maps"] == pytest.approx(expected, abs=6e-4)
-    none = compute(corpus(6, [5, 7]), texts_per_shard=3)
+    none = compute(random_corpus(6, [5, 7]), texts_per_shard=3)
     assert none.facts["mean_map_texts"] == 0
     assert "mean_maps" not in none.arrays
 

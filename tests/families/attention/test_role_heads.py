@@ -18,7 +18,7 @@ from probes.measurements.measurement import get_measurement
 TO_PREDICATE, TO_ARGUMENT = "argument to predicate", "predicate to argument"
 
 
-def sentence(n, *frames, name="s", document=""):
+def sentence_with_frames(n, *frames, name="s", document=""):
     words = tuple(f"{name}-{i}" for i in range(n))
     return Sentence(name, "en", words, frames=tuple(frames), document=document)
 
@@ -60,12 +60,12 @@ def links(of):
     ],
 )
 def test_core_arguments_that_are_short_and_not_next_to_their_predicate(role, span, linked):
-    found = links(sentence(9, Frame("v.01", (5, 6), ((role, span),))))
+    found = links(sentence_with_frames(9, Frame("v.01", (5, 6), ((role, span),))))
     assert [x[:2] for x in found] == ([(role, (span, (5, 6)))] if linked else [])
 
 
 def test_controls_are_all_other_places_where_nothing_is_linked():
-    of = sentence(8, frame((3, 4), ARG0=(0, 2), ARG1=(5, 6), ARGM_TMP=(7, 8)))
+    of = sentence_with_frames(8, frame((3, 4), ARG0=(0, 2), ARG1=(5, 6), ARGM_TMP=(7, 8)))
     assert links(of) == [
         # Two words on, it would hold 3 and 5: the predicate and ARG1.
         (
@@ -85,11 +85,13 @@ def test_controls_are_all_other_places_where_nothing_is_linked():
             ((7, 8), (5, 6)),
         ),
     ]
-    assert links(sentence(3, frame((2, 3), ARG0=(0, 1)))) == [("ARG0", ((0, 1), (2, 3)))]
+    assert links(sentence_with_frames(3, frame((2, 3), ARG0=(0, 1)))) == [
+        ("ARG0", ((0, 1), (2, 3)))
+    ]
 
 
 def test_short_sentences_count_among_all_and_by_themselves():
-    of = {n: [x.features for x in links_of_roles(sentence(n, frame((3, 4), ARG1=(0, 1))))]
+    of = {n: [x.features for x in links_of_roles(sentence_with_frames(n, frame((3, 4), ARG1=(0, 1))))]
           for n in (12, 13)}  # fmt: skip
     assert of == {12: [("core", "core, at most 12 words", "ARG1")], 13: [("core", "ARG1")]}
 
@@ -100,7 +102,7 @@ def toy(n=60, documents=30):
     for split in ("train", "dev", "test"):
         rng = np.random.default_rng(len(split))
         splits[split] = tuple(
-            sentence(
+            sentence_with_frames(
                 14 if i % 3 == 0 else 9,
                 frame((at := int(rng.integers(2, 6)), at + 1), ARG0=(at - 2, at - 1),
                       ARG1=(at + 3, at + 4)),
@@ -132,7 +134,7 @@ HEADS = ((at_random, two_back), (to_argument("ARG0"), at_random), (at_random, to
 
 
 def planted(of, **more):
-    maps = lambda sentence: maps_of(sentence, HEADS)  # noqa: E731
+    maps = lambda sentence: maps_of(sentence_with_frames, HEADS)  # noqa: E731
     return get_measurement("role_heads")(
         context(of, maps, layers=(1, 2, 3), measurement="role_heads", **more)
     )

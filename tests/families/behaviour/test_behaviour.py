@@ -88,7 +88,7 @@ def plain(folders: dict[str, Path]) -> dict[str, tuple[Any, Any]]:
     }
 
 
-def run(models: Sequence[Path], folder: Path, **settings: Any) -> probes.Results:
+def run_models(models: Sequence[Path], folder: Path, **settings: Any) -> probes.Results:
     """A run of several models on a whole corpus."""
     model, *others = models
     return tiny_runs.run(model, folder, beside=others, limit=None, quiet=True, **settings)
@@ -277,7 +277,7 @@ def pairs_run(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
     ]
     corpus = table(out / "pairs.csv", pairs)
     models = [folders["masked"], folders["causal"]]
-    results = run(models, out, corpus=str(corpus), twins=1, measurements="pairs")
+    results = run_models(models, out, corpus=str(corpus), twins=1, measurements="pairs")
     records = {record.model.name: record for record in results.others}
     arrays = {record.model.name: read_arrays(path) for path, record in results.measured.items()}
     return SimpleNamespace(pairs=pairs, corpus=corpus, records=records, arrays=arrays, out=out)
@@ -532,7 +532,7 @@ def answered(
     """Probes of agreement and tags, with cloze and lens, of both models."""
     out = tmp_path_factory.mktemp("cloze")
     settings = {"corpus": agreement, "tasks": "agreement,pos", "probes": "linear"}
-    found = run(
+    found = run_models(
         [folders["masked"], folders["causal"]], out, **settings, measurements=("cloze", "lens")
     )
     assert not found.failed
@@ -881,7 +881,7 @@ def test_a_model_without_a_head_is_left_out_and_the_other_is_measured(
     lines = [x for x in capsys.readouterr().err.splitlines() if why in x]
     assert len(lines) == 2  # when it happens, and at the end
     assert all("--model tiny-bert" in line for line in lines)
-    results = run(both, tmp_path / "two", corpus=str(few), measurements="pairs")
+    results = run_models(both, tmp_path / "two", corpus=str(few), measurements="pairs")
     assert [record.model.name for record in results.others] == ["causal"]
     (reason,) = results.failed.values()
     assert why in reason

@@ -17,7 +17,7 @@ from probes.records.row import Rows
 FORMS = [f"w{i}" for i in range(12)]
 
 
-def corpus(n=90, seed=0, documents=30):
+def corpus_of_types(n=90, seed=0, documents=30):
     """Sentences of 1 to 9 words; a tag is decided by the word."""
     rng = np.random.default_rng(seed)
     test = []
@@ -38,7 +38,7 @@ def vectors_of(sentence, layer):
 
 
 def context(of=None, layers=(0, 2), vectors=vectors_of, **options):
-    return PlantedVectors(of or corpus(), layers, GeometryOptions(**options), vectors)
+    return PlantedVectors(of or corpus_of_types(), layers, GeometryOptions(**options), vectors)
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +157,9 @@ def test_baselines_of_words_without_context_are_what_they_are_baselines_of():
     """Independent Gaussian words: sentences and types are like random ones."""
     rng = np.random.default_rng(4)
     drawn = {f"s{i}": rng.normal(0.5, 1, (9, 7)) for i in range(600)}
-    rows = computed(of=corpus(600), layers=(0,), vectors=lambda s, layer: drawn[s.id][: len(s)])
+    rows = computed(
+        of=corpus_of_types(600), layers=(0,), vectors=lambda s, layer: drawn[s.id][: len(s)]
+    )
     for name in ADJUSTED:
         assert rows[f"{name}_adjusted", 0].value == pytest.approx(0, abs=0.02)
     assert rows["intra_sentence_similarity", 0].value > 0.5
@@ -226,7 +228,7 @@ def tables(found):
 
 
 def test_a_table_of_clusters_says_why_they_have_no_interval():
-    few = get_measurement("geometry")(context(corpus(19, documents=0)))
+    few = get_measurement("geometry")(context(corpus_of_types(19, documents=0)))
     assert numbers(few)["ami", 0, "upos"].low is None
     assert "NMI, AMI: fewer than 20 sentences." in tables(few)[3].notes
 
@@ -254,7 +256,7 @@ def test_a_handful_of_words_gives_what_it_can_and_says_why_not(n):
 
 
 def test_a_corpus_without_annotation_has_no_clusters_and_zeros_and_windows_are_counted():
-    of = corpus()
+    of = corpus_of_types()
     bare = tuple(replace(s, upos=()) for s in of.splits["test"])
     its = context(
         replace(of, splits={**of.splits, "test": bare}),

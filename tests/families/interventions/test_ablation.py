@@ -46,7 +46,7 @@ def model(folder_of_model):
 
 
 @pytest.fixture(scope="module")
-def run(folder_of_model, tmp_path_factory):
+def ablation_run(folder_of_model, tmp_path_factory):
     settings = {"tasks": ("pos", "agreement"), "probes": "linear"}
     folder = tmp_path_factory.mktemp("ablation")
     return measure("ablation", folder_of_model, attractors(), folder, **settings)
@@ -80,8 +80,8 @@ def columns_of(model, layer, head):
 
 
 @pytest.mark.slow
-def test_drops_are_those_of_a_model_with_other_weights(run, tokenizer, model):
-    folder, results, record = run.folder, run.results, run.record
+def test_drops_are_those_of_a_model_with_other_weights(ablation_run, tokenizer, model):
+    folder, results, record = ablation_run.folder, ablation_run.results, ablation_run.record
     config, last = model.config, model.config.num_hidden_layers
     size, n_heads = config.hidden_size // config.num_attention_heads, config.num_attention_heads
     (result,) = [each for each in results if each.task.name == "pos"]
@@ -106,8 +106,8 @@ def test_drops_are_those_of_a_model_with_other_weights(run, tokenizer, model):
 
 
 @pytest.mark.slow
-def test_a_skipped_block_is_one_that_is_not_there(run, tokenizer, model):
-    folder, results, record = run.folder, run.results, run.record
+def test_a_skipped_block_is_one_that_is_not_there(ablation_run, tokenizer, model):
+    folder, results, record = ablation_run.folder, ablation_run.results, ablation_run.record
     (result,) = [each for each in results if each.task.name == "pos"]
     del model.bert.encoder.layer[0]
     score, n, _ = accuracy_on_pos(folder, tokenizer, model.bert)
@@ -117,8 +117,8 @@ def test_a_skipped_block_is_one_that_is_not_there(run, tokenizer, model):
 
 
 @pytest.mark.slow
-def test_heads_are_chosen_by_what_they_cost_on_dev(run, tokenizer, model):
-    folder, record = run.folder, run.record
+def test_heads_are_chosen_by_what_they_cost_on_dev(ablation_run, tokenizer, model):
+    folder, record = ablation_run.folder, ablation_run.record
     size = model.config.hidden_size // model.config.num_attention_heads
     intact, n, _ = accuracy_on_pos(folder, tokenizer, model.bert, "dev")
     for layer, head in ((1, 2), (2, 1)):
@@ -139,8 +139,8 @@ def test_heads_are_chosen_by_what_they_cost_on_dev(run, tokenizer, model):
 
 
 @pytest.mark.slow
-def test_the_record_is_current_and_says_nothing_of_layers_below(run):
-    record = run.record
+def test_the_record_is_current_and_says_nothing_of_layers_below(ablation_run):
+    record = ablation_run.record
     assert is_current(record)
     for row in record.rows:
         if row.metric in (DROP, "cosine"):
@@ -148,8 +148,8 @@ def test_the_record_is_current_and_says_nothing_of_layers_below(run):
 
 
 @pytest.mark.slow
-def test_the_models_own_answers_are_those_of_plain_passes(run, tokenizer, model):
-    record = run.record
+def test_the_models_own_answers_are_those_of_plain_passes(ablation_run, tokenizer, model):
+    record = ablation_run.record
     corpus = attractors()
     forms = Forms.of(corpus.splits["train"])
     n_heads = model.config.num_attention_heads
@@ -235,8 +235,8 @@ def test_words_without_letters_have_no_loss(tmp_path, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_p_values_are_of_heads_that_change_enough(run):
-    record = run.record
+def test_p_values_are_of_heads_that_change_enough(ablation_run):
+    record = ablation_run.record
     heads = [x for x in record.rows if x.metric == DROP and x.axes["disabled"] == HEAD]
     at_last = [row for row in heads if row.axes["at"] == 2]
     assert all(row.p is None for row in heads if row.axes["at"] < 2)

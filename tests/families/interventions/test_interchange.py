@@ -70,7 +70,7 @@ def agreement_rows(uid="near", between="near the nurse", of=lambda noun: NUMBERS
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
+def agreement_pairs(tmp_path_factory):
     path = tmp_path_factory.mktemp("corpus") / "agreement.csv"
     with path.open("w") as file:
         writer = csv.DictWriter(file, ["sentence_good", "sentence_bad", "UID"])
@@ -330,19 +330,19 @@ def fitted_by_libraries(x, z, differences):
     }
 
 
-def test_rows_are_those_of_plain_passes_with_hooks(random_model, corpus, tmp_path):
+def test_rows_are_those_of_plain_passes_with_hooks(random_model, agreement_pairs, tmp_path):
     """CausalGym's formula on ten pairs at every direction; controls with the same random numbers.
 
     The control of answers is the mean of twenty draws of tokens for each pair, and each pair has
     directions of its own: random ones with steps as long as along the mean difference, and the
     mean difference of classes that are shuffled within pairs.
     """
-    rows = interchange_run(random_model, tmp_path, corpus, 10).rows
+    rows = interchange_run(random_model, tmp_path, agreement_pairs, 10).rows
     tokenizer = AutoTokenizer.from_pretrained(random_model)
     model = AutoModelForCausalLM.from_pretrained(random_model).eval()
     start = [tokenizer.bos_token_id]
     checked = 0
-    for paradigm, train, test, seed, arbitrary in pairs_of(corpus, tokenizer, True, 10):
+    for paradigm, train, test, seed, arbitrary in pairs_of(agreement_pairs, tokenizer, True, 10):
         assert (len(train), len(test)) == (10, 10)
         assert len({tuple(draw) for pair in arbitrary.tolist() for draw in pair}) > 100
         assert (arbitrary[..., 0] != arbitrary[..., 1]).all()
@@ -412,8 +412,8 @@ def grammar_model(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def knows_grammar(grammar_model, corpus):
-    return interchange_run(grammar_model, grammar_model.parent, corpus, 14, 14)
+def knows_grammar(grammar_model, agreement_pairs):
+    return interchange_run(grammar_model, grammar_model.parent, agreement_pairs, 14, 14)
 
 
 @pytest.mark.slow
@@ -461,7 +461,7 @@ def test_erasure_finds_number_where_interchange_does(knows_grammar, grammar_mode
         assert labels == 0 if layer == 0 else labels > max(0.4, 0.1 + max(controls))
 
 
-def test_a_masked_model_answers_at_the_masked_place(tmp_path, corpus):
+def test_a_masked_model_answers_at_the_masked_place(tmp_path, agreement_pairs):
     """The source's vector there gives its answer at the last layer, whatever else is different."""
     tokenizer = word_level(masked=True)
     sizes = {"hidden_size": 24, "intermediate_size": 32, "max_position_embeddings": 64}
@@ -470,9 +470,9 @@ def test_a_masked_model_answers_at_the_masked_place(tmp_path, corpus):
     plain = BertForMaskedLM(BertConfig(vocab_size=len(tokenizer), **sizes, **layers)).eval()
     plain.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
-    rows = interchange_run(tmp_path / "model", tmp_path, corpus, 10).rows
+    rows = interchange_run(tmp_path / "model", tmp_path, agreement_pairs, 10).rows
     follows, changed = [], []
-    for _, _, test, *_ in pairs_of(corpus, tokenizer, False, 10):
+    for _, _, test, *_ in pairs_of(agreement_pairs, tokenizer, False, 10):
         for pair in test:
             base, source = ([x if x >= 0 else tokenizer.mask_token_id for x in tokens]
                             for tokens in pair.tokens)  # fmt: skip

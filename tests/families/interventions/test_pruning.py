@@ -38,7 +38,7 @@ def without(model, heads):
 
 
 @pytest.fixture(scope="module")
-def run(session_runs, tmp_path_factory):
+def pruning_run(session_runs, tmp_path_factory):
     folder, family = tmp_path_factory.mktemp("pruning"), FAMILIES["bert"]
     changes = {"num_hidden_layers": 3, "max_position_embeddings": 256}
     with torch.random.fork_rng(devices=[]):
@@ -51,15 +51,15 @@ def run(session_runs, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def record(run):
-    return run.record
+def record(pruning_run):
+    return pruning_run.record
 
 
 @pytest.fixture(scope="module")
-def plain(run):
+def plain(pruning_run):
     """The model and its tokenizer, as transformers loads them."""
-    model = BertForMaskedLM.from_pretrained(run.model).eval()
-    return model, AutoTokenizer.from_pretrained(run.model)
+    model = BertForMaskedLM.from_pretrained(pruning_run.model).eval()
+    return model, AutoTokenizer.from_pretrained(pruning_run.model)
 
 
 def sentences(run, split):
@@ -88,7 +88,7 @@ def loss_of(run, plain, heads):
 
 
 @pytest.fixture(scope="module")
-def importance(run, plain):
+def importance(pruning_run, plain):
     """Mean absolute gradients at a gate on the input of the output projection. Shape (3, 2)."""
     model, tokenizer = plain
     gates = torch.ones(3, 2, requires_grad=True)
@@ -102,7 +102,7 @@ def importance(run, plain):
             hooks.enter_context(dense.register_forward_pre_hook(gated(block)))
         gradients = [
             torch.autograd.grad(own.mean(), gates)[0].abs()
-            for own in losses(model, tokenizer, sentences(run, "dev"))
+            for own in losses(model, tokenizer, sentences(pruning_run, "dev"))
         ]
     return torch.stack(gradients).mean(0).numpy()
 
@@ -136,12 +136,14 @@ def test_a_dead_head_has_no_importance_and_costs_nothing(record, importance):
     assert record.rows.at(DROP, at=3, predicts="pos", **first).value == 0
 
 
-def test_importance_is_compared_with_the_loss_without_each_head(record, run, plain, importance):
-    intact, n = loss_of(run, plain, [])
+def test_importance_is_compared_with_the_loss_without_each_head(
+    record, pruning_run, plain, importance
+):
+    intact, n = loss_of(pruning_run, plain, [])
     increases = []
     for layer, head in HEADS:
         row = record.rows.at(LOSS, layer, head=head)
-        increases.append(loss_of(run, plain, [(layer, head)])[0] - intact)
+        increases.append(loss_of(pruning_run, plain, [(layer, head)])[0] - intact)
         assert (row.value, row.n) == (pytest.approx(increases[-1], abs=1e-5), n)
     expected = spearmanr(importance.ravel(), increases)
     row = record.rows.at(CORRELATION)
@@ -149,10 +151,10 @@ def test_importance_is_compared_with_the_loss_without_each_head(record, run, pla
     assert row.n == 6
 
 
-def test_disabled_heads_are_columns_of_zeros(record, run, plain, importance):
-    test, order = sentences(run, "test"), by_importance(importance)
+def test_disabled_heads_are_columns_of_zeros(record, pruning_run, plain, importance):
+    test, order = sentences(pruning_run, "test"), by_importance(importance)
     gold = np.concatenate([sentence.upos for sentence in test])
-    probe = stored_probe(run.folder, "pos", 3)
+    probe = stored_probe(pruning_run.folder, "pos", 3)
 
     def score(heads):
         bert = without(plain[0], heads).bert
@@ -164,25 +166,25 @@ def test_disabled_heads_are_columns_of_zeros(record, run, plain, importance):
         row = record.rows.at(DROP, at=3, predicts="pos", **axes)
         drops.add(drop := score([]) - score(order[:count]))
         assert (row.value, row.n) == (pytest.approx(drop, abs=2 / len(gold)), len(gold))
-        loss = loss_of(run, plain, order[:count])[0] - loss_of(run, plain, [])[0]
+        loss = loss_of(pruning_run, plain, order[:count])[0] - loss_of(pruning_run, plain, [])[0]
         assert record.rows.at(LOSS, **axes).value == pytest.approx(loss, abs=1e-5)
     assert max(drops) > 5 / len(gold)
 
 
-def test_random_orders_have_their_mean_and_range(record, run, plain):
-    rng, intact = np.random.default_rng(0), loss_of(run, plain, [])[0]
+def test_random_orders_have_their_mean_and_range(record, pruning_run, plain):
+    rng, intact = np.random.default_rng(0), loss_of(pruning_run, plain, [])[0]
     orders = [[HEADS[i] for i in rng.permutation(6)] for _ in range(N_RANDOM)]
     for count, share in ((2, 33), (6, 100)):
-        values = [loss_of(run, plain, order[:count])[0] - intact for order in orders]
+        values = [loss_of(pruning_run, plain, order[:count])[0] - intact for order in orders]
         row = record.rows.at(LOSS, order=RANDOM, percent_disabled=share)
         expected = np.mean(values), min(values), max(values)
         assert (row.value, row.low, row.high) == pytest.approx(expected, abs=1e-5)
         assert row.p is None
 
 
-def test_a_model_without_a_head_is_left_out_with_a_reason(run, capsys, tmp_path):
-    BertForMaskedLM.from_pretrained(run.model).bert.save_pretrained(tmp_path / "bare")
+def test_a_model_without_a_head_is_left_out_with_a_reason(pruning_run, capsys, tmp_path):
+    BertForMaskedLM.from_pretrained(pruning_run.model).bert.save_pretrained(tmp_path / "bare")
     save_tokenizer("bert", tmp_path / "bare")
-    settings = {**POS, "measurements": "pruning", "limit": 30, "corpus": str(run.corpus)}
+    settings = {**POS, "measurements": "pruning", "limit": 30, "corpus": str(pruning_run.corpus)}
     assert not quick_run(tmp_path / "bare", tmp_path, **settings).measured
     assert "pruning: --model bare: its files have no weights" in capsys.readouterr().err

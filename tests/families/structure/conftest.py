@@ -24,7 +24,7 @@ def few_steps(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def run(tiny_bert, session_runs, tmp_path_factory):
+def structure_run(tiny_bert, session_runs, tmp_path_factory):
     """One record on 40 sentences of each split, and the vectors that it was found in.
 
     Attributes: record, its rows and facts, path, arrays, sentences of test, and vectors (words of

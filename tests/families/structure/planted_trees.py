@@ -2,16 +2,17 @@
 
 import numpy as np
 from random_trees import random_heads
+from sentences import sentence_with_tree
 
-from probes.data.sentence import ROOT, Sentence
+from probes.data.sentence import ROOT
 from probes.families.structure.trees import trees_of
 
 
-def sentence(heads, upos=None, words=None, id="s", document=""):
+def sentence_of_nouns(heads, upos=None, words=None, name="s", document=""):
     """Nouns, unless something else is said."""
-    words = words or tuple(f"w{i}" for i in range(len(heads)))
-    tags = tuple(upos or ("NOUN",) * len(words))
-    return Sentence(id, "en", tuple(words), tags, heads=tuple(heads), document=document)
+    tags = tuple(upos or ("NOUN",) * len(heads))
+    words = words and [*words]
+    return sentence_with_tree(heads, words=words, name=name, upos=tags, document=document)
 
 
 def trees(*sentences):
@@ -42,5 +43,5 @@ def random_trees(n_sentences, longest, seed, shortest=2):
         heads = random_heads(int(rng.integers(shortest, longest + 1)), rng)
         tags = rng.choice(["NOUN", "PUNCT"], len(heads), p=[5 / 6, 1 / 6])
         words = rng.choice([f"w{i}" for i in range(40)], len(heads))
-        found.append(sentence(heads, map(str, tags), map(str, words), f"s{seed}-{number}"))
+        found.append(sentence_of_nouns(heads, map(str, tags), map(str, words), f"s{seed}-{number}"))
     return tuple(found)

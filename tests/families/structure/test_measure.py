@@ -8,7 +8,7 @@ import pytest
 import torch
 from corpus_records import corpus_record
 from finding_rows import value_of
-from planted_trees import planted, sentence
+from planted_trees import planted, sentence_of_nouns
 from planted_vectors import PlantedVectors
 from random_trees import random_heads
 
@@ -21,11 +21,11 @@ from probes.measurements.measurement import get_measurement
 LAYERS = (0, 1)
 
 
-def corpus(lengths, n=30):
+def corpus_of_trees(lengths, n=30):
     rng = np.random.default_rng(0)
     splits = {
         split: tuple(
-            sentence(random_heads(int(rng.choice(lengths)), rng), id=f"{split}{i}")
+            sentence_of_nouns(random_heads(int(rng.choice(lengths)), rng), name=f"{split}{i}")
             for i in range(n)
         )
         for split in ("train", "dev", "test")
@@ -53,7 +53,7 @@ def few_steps(monkeypatch):
 
 
 def test_vectors_whose_distances_are_those_of_trees_need_no_probe():
-    its, found = compute(corpus([6, 7, 8]))
+    its, found = compute(corpus_of_trees([6, 7, 8]))
     for metric in ("uuas", "dspr", "root_accuracy", "nspr"):
         assert value_of(found.rows, metric, 1, rank=0) == 1
         noise, exact = (value_of(found.rows, metric, x, "dev", rank=10) for x in LAYERS)
@@ -69,7 +69,7 @@ def test_vectors_whose_distances_are_those_of_trees_need_no_probe():
 
 
 def test_a_metric_without_any_score_has_no_best_layer():
-    _, found = compute(corpus([3, 4]))
+    _, found = compute(corpus_of_trees([3, 4]))
     assert all(value_of(found.rows, "dspr", x, rank=10) is None for x in LAYERS)
     record = corpus_record("structure", found.rows, 1, facts=found.facts)
     scores = measurement_tables(get_measurement("structure"), [record])[0]
@@ -82,4 +82,4 @@ def test_a_metric_without_any_score_has_no_best_layer():
 
 def test_a_corpus_without_trees_is_not_served_and_says_why():
     with pytest.raises(NotServedError, match=r"of train has a tree to be found: 30 of one word"):
-        compute(corpus([1]))
+        compute(corpus_of_trees([1]))

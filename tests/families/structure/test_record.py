@@ -49,39 +49,41 @@ def draws(n_clusters):
     return rng.multinomial(n_clusters, [1 / n_clusters] * n_clusters, 2000).astype(float)
 
 
-def test_what_it_is_of(run):
-    facts, arrays = run.facts, run.arrays
-    assert (facts["rank"], tuple(run.record.extent)) == (16, LAYERS)
-    assert run.json["settings"] == {"ranks": "1,3,99"}
+def test_what_it_is_of(structure_run):
+    facts, arrays = structure_run.facts, structure_run.arrays
+    assert (facts["rank"], tuple(structure_run.record.extent)) == (16, LAYERS)
+    assert structure_run.json["settings"] == {"ranks": "1,3,99"}
     assert arrays["ranks"].tolist() == [1, 3, 16, 0]
     assert arrays["layers"].tolist() == [0, 1, 2]
     assert (facts["resampled"], facts["clusters"]) == ("sentences", len(arrays["test_lengths"]))
     assert 20 < facts["clusters"] < 40
     assert facts["test_sentences"] + facts["test_left_out"] == 40
-    kept = [run.sentences[number] for number in arrays["test_sentences"]]
+    kept = [structure_run.sentences[number] for number in arrays["test_sentences"]]
     assert arrays["test_lengths"].tolist() == [len(s) for s in kept]
     assert facts["test_words"] == sum(map(len, kept))
     assert facts["test_edges"] == arrays["test_edges"].sum()
 
 
 @pytest.mark.parametrize("metric", SCORES)
-def test_stored_arrays_have_all_scores_and_intervals(run, metric):
+def test_stored_arrays_have_all_scores_and_intervals(structure_run, metric):
     for split in ("dev", "test"):
         n_clusters = 40
         for layer in LAYERS:
             for rank in (*RANKS, 0):
-                row = row_of(run.rows, metric, layer, split, rank=rank)
-                found, of = parts(run.arrays, split, metric, layer, rank)
+                row = row_of(structure_run.rows, metric, layer, split, rank=rank)
+                found, of = parts(structure_run.arrays, split, metric, layer, rank)
                 assert row.value == pytest.approx(score(found.sum(0), of.sum(0)), rel=1e-6)
                 if split == "test":
-                    sums = [clusters_summed(run.arrays, x, n_clusters) for x in (found, of)]
+                    sums = [
+                        clusters_summed(structure_run.arrays, x, n_clusters) for x in (found, of)
+                    ]
                     resampled = score(*(draws(n_clusters) @ x for x in sums))
                     expected = np.quantile(resampled, [0.025, 0.975])
                     assert row.interval == pytest.approx(expected, rel=1e-6)
 
 
-def test_stored_arrays_have_baselines_controls_and_recall(run):
-    arrays, rows = run.arrays, run.rows
+def test_stored_arrays_have_baselines_controls_and_recall(structure_run):
+    arrays, rows = structure_run.arrays, structure_run.rows
     for split in ("dev", "test"):
         edges, of_draws = arrays[f"{split}_edges"].sum(), arrays[f"{split}_control_edges"]
         chain = arrays[f"{split}_chain_hits"].sum() / edges
@@ -105,10 +107,10 @@ def test_stored_arrays_have_baselines_controls_and_recall(run):
         assert found == pytest.approx(each.sum(0) / arrays["test_edges"].sum(0))
 
 
-def test_intervals_of_controls_carry_the_variance_of_draws(run):
+def test_intervals_of_controls_carry_the_variance_of_draws(structure_run):
     """t times the layer's own standard deviation over draws is added."""
-    arrays, n = run.arrays, 40
-    name = f"{run.record.model.digest} {run.record.corpus.fingerprint} control trees"
+    arrays, n = structure_run.arrays, 40
+    name = f"{structure_run.record.model.digest} {structure_run.record.corpus.fingerprint} control trees"
 
     def resampled(found, of):
         found, of = (
@@ -118,7 +120,7 @@ def test_intervals_of_controls_carry_the_variance_of_draws(run):
 
     for layer in LAYERS:
         sd = np.std(arrays["test_control_uuas"][layer], ddof=1)
-        spread = value_of(run.rows, "control_uuas_draw_sd", layer, rank=16)
+        spread = value_of(structure_run.rows, "control_uuas_draw_sd", layer, rank=16)
         assert spread == pytest.approx(sd)
         noise = training_noise(
             f"{name} {layer}", [0], sd / np.sqrt(N_CONTROL_TREES), N_CONTROL_TREES - 1, 2000
@@ -127,23 +129,23 @@ def test_intervals_of_controls_carry_the_variance_of_draws(run):
         pairs = zip(arrays["test_control_hits"][layer], arrays["test_control_edges"], strict=True)
         mean = np.mean([resampled(*pair) for pair in pairs], axis=0)
         for metric, values in (("control_uuas", mean), ("selectivity", gold - mean)):
-            interval = row_of(run.rows, metric, layer, rank=16).interval
+            interval = row_of(structure_run.rows, metric, layer, rank=16).interval
             expected = np.quantile(values + noise, [0.025, 0.975])
             assert interval == pytest.approx(expected, abs=1e-6)
             assert np.ptp(interval) > np.ptp(np.quantile(values, [0.025, 0.975]))
 
 
 @pytest.mark.parametrize("metric", SCORES)
-def test_tests_between_layers(run, metric):
-    refits = run.arrays["test_refits"][:, SCORES.index(metric)]
+def test_tests_between_layers(structure_run, metric):
+    refits = structure_run.arrays["test_refits"][:, SCORES.index(metric)]
     assert refits.shape == (3, 3)
-    sd, df = value_of(run.rows, f"{metric}_training_sd", rank=16), 6
+    sd, df = value_of(structure_run.rows, f"{metric}_training_sd", rank=16), 6
     assert sd == pytest.approx(np.sqrt(np.mean([variance(each) for each in refits.tolist()])))
 
     n, values, influences, scores = 40, [], [], []
     for layer in LAYERS:
-        found, of = parts(run.arrays, "test", metric, layer, 16)
-        sums = [clusters_summed(run.arrays, x, n) for x in (found, of)]
+        found, of = parts(structure_run.arrays, "test", metric, layer, 16)
+        sums = [clusters_summed(structure_run.arrays, x, n) for x in (found, of)]
         values.append(score(*(draws(n) @ x for x in sums)))
         # Σ over columns of (a_c − r b_c) / b, divided by the number of columns.
         a, b = (x.sum(0) for x in sums)
@@ -151,7 +153,7 @@ def test_tests_between_layers(run, metric):
         each = (sums[0] - sums[1] * (a / np.where(used, b, 1)))[:, used] / b[used]
         influences.append(each.mean(1))
         scores.append(score(a, b))
-    record = run.record
+    record = structure_run.record
     name = f"{record.model.digest} {record.corpus.fingerprint} {metric}"
     values = np.stack(values) + training_noise(name, LAYERS, sd, df, 2000)
     errors = Errors(np.stack(influences), np.full(3, sd**2), draws(n))
@@ -159,19 +161,19 @@ def test_tests_between_layers(run, metric):
     expected = least_p_of_better(
         np.array(scores), pairs, max_t(np.array(scores), [(values, errors)], pairs)
     )
-    found = [value_of(run.rows, f"{metric}_p_best", layer, rank=16) for layer in LAYERS]
+    found = [value_of(structure_run.rows, f"{metric}_p_best", layer, rank=16) for layer in LAYERS]
     assert found == pytest.approx(expected, abs=2e-3)
     assert max(expected) == 1
 
 
-def loops(run, layer, distance, depth):
+def loops(structure_run, layer, distance, depth):
     """UUAS, DSpr, root accuracy, NSpr, and trees, from vectors and matrices."""
     right = edges = roots = 0
     correlations, trees, first = {}, [], 0
-    for number, sentence in enumerate(run.sentences):
-        n, rows = len(sentence), run.vectors[layer][first : first + len(sentence)]
+    for number, sentence in enumerate(structure_run.sentences):
+        n, rows = len(sentence), structure_run.vectors[layer][first : first + len(sentence)]
         first += n
-        if number not in run.arrays["test_sentences"]:
+        if number not in structure_run.arrays["test_sentences"]:
             trees += [-2] * n
             continue
         z, deep = rows @ distance.T.astype(float), rows @ depth.T.astype(float)
@@ -196,24 +198,24 @@ def loops(run, layer, distance, depth):
     dspr, nspr = np.mean(
         [np.mean(each, 0) for n, each in correlations.items() if 5 <= n <= 50], axis=0
     )
-    found = right / edges, dspr, roots / len(run.arrays["test_lengths"]), nspr
+    found = right / edges, dspr, roots / len(structure_run.arrays["test_lengths"]), nspr
     return dict(zip(SCORES, found, strict=True)), trees
 
 
-def test_stored_matrices_applied_to_the_models_vectors_have_the_scores_of_the_record(run):
-    matrices = read_parameters(run.folder / "cache", run.record.key)
+def test_stored_matrices_applied_to_the_models_vectors_have_the_scores_of_the_record(structure_run):
+    matrices = read_parameters(structure_run.folder / "cache", structure_run.record.key)
     names = {f"{k}.layer-{x:02d}.rank-{r:03d}" for k in KINDS for x in LAYERS for r in RANKS}
     assert matrices.keys() == names
-    best = np.argmax([value_of(run.rows, "uuas", x, "dev", rank=16) for x in LAYERS])
+    best = np.argmax([value_of(structure_run.rows, "uuas", x, "dev", rank=16) for x in LAYERS])
     for layer in LAYERS:
         for rank in RANKS:
             pair = [matrices[f"{kind}.layer-{layer:02d}.rank-{rank:03d}"] for kind in KINDS]
             assert all(matrix.shape == (rank, 16) for matrix in pair)
-            scores, trees = loops(run, layer, *pair)
-            found = {x: value_of(run.rows, x, layer, rank=rank) for x in SCORES}
+            scores, trees = loops(structure_run, layer, *pair)
+            found = {x: value_of(structure_run.rows, x, layer, rank=rank) for x in SCORES}
             assert found == pytest.approx(scores, abs=2e-4)
             if (layer, rank) == (best, 16):
-                assert run.arrays["trees"].tolist() == trees
-    scores, _ = loops(run, 1, np.eye(16), np.eye(16))
-    found = {x: value_of(run.rows, x, 1, rank=0) for x in SCORES}
+                assert structure_run.arrays["trees"].tolist() == trees
+    scores, _ = loops(structure_run, 1, np.eye(16), np.eye(16))
+    found = {x: value_of(structure_run.rows, x, 1, rank=0) for x in SCORES}
     assert found == pytest.approx(scores, abs=2e-4)

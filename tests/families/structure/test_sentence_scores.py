@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from planted_trees import random_trees, sentence, trees
+from planted_trees import random_trees, sentence_of_nouns, trees
 from scipy.stats import spearmanr
 
 from probes.data.sentence import ROOT
@@ -128,7 +128,7 @@ def test_edges_of_gold_and_of_control_trees_and_of_the_chain(its, layer, probes)
 def test_the_chain_and_the_distance_of_words_by_hand():
     """`She , saw` is a pair of neighbours without punctuation, and two words apart."""
     tags = ("PRON", "PUNCT", "VERB", "DET", "ADJ", "NOUN", "NOUN", "NOUN", "NOUN", "PUNCT")
-    its = trees(sentence((2, 2, -1, 5, 5, 2, 5, 5, 2, 2), tags))
+    its = trees(sentence_of_nouns((2, 2, -1, 5, 5, 2, 5, 5, 2, 2), tags))
     batches = batches_of(its)
     # Edges 0–2, 2–5, 2–8, 3–5, 4–5, 6–5, 7–5; the commas' are not counted.
     assert gold_edges(its, batches)[0].tolist() == [[2, 3, 1, 1]]
@@ -171,10 +171,10 @@ def test_predicted_trees_are_oriented_from_predicted_roots():
     words = np.array([[3, 4], [0, 2], [9, 0], [1, 1], [9, 3]], dtype=np.float32)
     lonely = np.zeros((1, 2), dtype=np.float32)
     its = trees(
-        sentence((-1,)),
-        sentence((1, -1, 1, 1, 1), tags),
-        sentence((-1, 0), ("PUNCT", "PUNCT")),
-        sentence((-1, 0)),
+        sentence_of_nouns((-1,)),
+        sentence_of_nouns((1, -1, 1, 1, 1), tags),
+        sentence_of_nouns((-1, 0), ("PUNCT", "PUNCT")),
+        sentence_of_nouns((-1, 0)),
     )
     last = np.array([[0, 1], [1, 0.5]], dtype=np.float32)
     layer = Sharded([np.concatenate([lonely, words, words[:2], last])])

@@ -24,8 +24,8 @@ TREEBANKS = Path(__file__).parents[2] / "treebanks"
 SCORES = ("uuas", "dspr", "root_accuracy", "nspr")
 
 
-def test_rows_are_of_all_layers_ranks_and_splits(run):
-    found = {(x.metric, x.layer, x.split, *x.axes.items()) for x in run.rows}
+def test_rows_are_of_all_layers_ranks_and_splits(structure_run):
+    found = {(x.metric, x.layer, x.split, *x.axes.items()) for x in structure_run.rows}
     expected = set()
     for layer, split in product(range(3), ("dev", "test")):
         for metric, rank in product(SCORES, (1, 3, 16, 0)):
@@ -44,39 +44,42 @@ def test_rows_are_of_all_layers_ranks_and_splits(run):
         expected |= {(f"{metric}_p_best", x, "test", ("rank", 16)) for x in range(3)}
     assert found == expected
     # 3 layers × 4 ranks × 2 splits × 4 scores, losses, baselines, controls, recall, tests
-    assert len(run.rows) == len(found) == 96 + 18 + 4 + 12 + 6 + 16 + 16
+    assert len(structure_run.rows) == len(found) == 96 + 18 + 4 + 12 + 6 + 16 + 16
 
 
-def test_notes_say_what_was_counted(run):
+def test_notes_say_what_was_counted(structure_run):
     notes, facts = (
-        " ".join(measurement_tables(get_measurement("structure"), [run.record])[0].notes),
-        run.facts,
+        " ".join(measurement_tables(get_measurement("structure"), [structure_run.record])[0].notes),
+        structure_run.facts,
     )
     assert (
         f"test: {facts['test_sentences']} sentences, {facts['test_words']} words; "
         f"{facts['test_left_out']} left out, longer than the model's window." in notes
     )
     assert "over test sentences" in notes
-    sds = {x: value_of(run.rows, f"{x}_training_sd", rank=16) for x in SCORES}
+    sds = {x: value_of(structure_run.rows, f"{x}_training_sd", rank=16) for x in SCORES}
     assert f"(standard deviation: UUAS {100 * sds['uuas']:.2f}, DSpr " in notes
-    of_draws = [value_of(run.rows, "control_uuas_draw_sd", x, rank=16) for x in range(3)]
+    of_draws = [value_of(structure_run.rows, "control_uuas_draw_sd", x, rank=16) for x in range(3)]
     assert f"{100 * min(of_draws):.2f} to {100 * max(of_draws):.2f})." in notes
-    n = run.arrays["test_edges"].sum(0)
+    n = structure_run.arrays["test_edges"].sum(0)
     assert f"{n[0]} of 1 word, {n[1]} of 2 words, {n[2]} of 3–5 words, {n[3]} of 6+ words." in notes
 
 
-def test_a_predicted_tree_is_drawn(run, tmp_path, monkeypatch):
+def test_a_predicted_tree_is_drawn(structure_run, tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(
         "probes.tables.figures.save", lambda chart, path, style: drawn.append(chart)
     )
-    number = int(run.arrays["test_sentences"][2])
-    line = ["figure", "tree", str(run.path.parent), "--sentence", str(number + 1)]
-    assert command([*line, "--corpus", str(run.corpus), "-o", str(tmp_path / "tree.pdf")]) == 0
-    ends = np.cumsum([len(s) for s in run.sentences])
-    heads = np.split(run.arrays["trees"], ends[:-1])[number]
+    number = int(structure_run.arrays["test_sentences"][2])
+    line = ["figure", "tree", str(structure_run.path.parent), "--sentence", str(number + 1)]
+    assert (
+        command([*line, "--corpus", str(structure_run.corpus), "-o", str(tmp_path / "tree.pdf")])
+        == 0
+    )
+    ends = np.cumsum([len(s) for s in structure_run.sentences])
+    heads = np.split(structure_run.arrays["trees"], ends[:-1])[number]
     (tree,) = drawn
-    assert tuple(column(tree, "word")) == run.sentences[number].words
+    assert tuple(column(tree, "word")) == structure_run.sentences[number].words
     kept = {i for i, head in enumerate(heads) if head != LEFT_OUT}
     assert len(set(column(tree, "edge"))) == len(heads) + len(kept)
 

@@ -5,7 +5,7 @@ from itertools import chain, combinations
 
 import networkx as nx
 import numpy as np
-from planted_trees import sentence, trees
+from planted_trees import sentence_of_nouns, trees
 from random_trees import random_heads
 
 from probes.data.find import find_corpus
@@ -66,16 +66,16 @@ def test_what_is_a_tree_is_one_to_networkx():
 
 
 def test_what_is_left_out_is_counted_by_reason():
-    fine = sentence(SAW)
+    fine = sentence_of_nouns(SAW)
     given = [
-        sentence((-1,)),
+        sentence_of_nouns((-1,)),
         fine,
-        sentence((1, 0, -1)),
-        sentence((-1, -1, 0)),
+        sentence_of_nouns((1, 0, -1)),
+        sentence_of_nouns((-1, -1, 0)),
         replace(fine, heads=()),
         replace(fine, upos=()),
         fine,
-        sentence((-1, 0, 1)),
+        sentence_of_nouns((-1, 0, 1)),
     ]
     long = np.array([False] * 6 + [True, False])
     found = trees_of(given, long)
@@ -90,10 +90,10 @@ def test_what_is_left_out_is_counted_by_reason():
 
 def test_punctuation_its_edges_and_roots_that_are_punctuation():
     found = trees(
-        sentence((1, -1, 1), ("NOUN", "PUNCT", "NOUN")),
-        sentence((1, -1, 4, 4, 1, 1), ("PRON", "VERB", "DET", "ADJ", "NOUN", "PUNCT")),
+        sentence_of_nouns((1, -1, 1), ("NOUN", "PUNCT", "NOUN")),
+        sentence_of_nouns((1, -1, 4, 4, 1, 1), ("PRON", "VERB", "DET", "ADJ", "NOUN", "PUNCT")),
         # An edge between two punctuation marks, and one from a word to the first of them.
-        sentence((-1, 0, 1, 1), ("NOUN", "PUNCT", "PUNCT", "NOUN")),
+        sentence_of_nouns((-1, 0, 1, 1), ("NOUN", "PUNCT", "PUNCT", "NOUN")),
     )
     assert found.punctuation_roots == 1
     assert found.roots.tolist() == [1, 1, 0]
