@@ -186,19 +186,21 @@ def test_what_does_not_fit_is_one_line(change, says):
     assert "\n" not in str(error.value)
 
 
-def test_what_follows_from_the_vectors_is_not_asked_for(tmp_path):
+@pytest.mark.parametrize(
+    ("more_layers", "setting", "message"),
+    [
+        ({}, {"tasks": "pos"}, "tasks=: the vectors determine it"),
+        ({}, {"limit": 20}, "limit=: the vectors determine it"),
+        ({}, {"workers": 2}, "vectors are in memory"),
+        ({}, {"measurements": "attention"}, "given vectors have no attention"),
+        ({1: np.zeros((600, 3))}, {}, "layer 1 has the shape"),
+    ],
+)
+def test_settings_that_do_not_fit_the_vectors_are_refused(more_layers, setting, message, tmp_path):
     layers, y = classes()
-    with pytest.raises(probes.UserError, match="tasks=: the vectors determine it"):
-        probes.probe(probes.Vectors(layers, y), **settings(tmp_path, tasks="pos"))
-    with pytest.raises(probes.UserError, match="limit=: the vectors determine it"):
-        probes.probe(probes.Vectors(layers, y), **settings(tmp_path, limit=20))
-    with pytest.raises(probes.UserError, match="vectors are in memory"):
-        probes.probe(probes.Vectors(layers, y), **settings(tmp_path, workers=2))
-    with pytest.raises(probes.UserError, match="given vectors have no attention"):
-        probes.probe(probes.Vectors(layers, y), **settings(tmp_path, measurements="attention"))
-    wide = {**layers, 1: np.zeros((600, 3))}
-    with pytest.raises(probes.UserError, match="layer 1 has the shape"):
-        probes.probe(probes.Vectors(wide, y), **settings(tmp_path))
+    vectors = probes.Vectors({**layers, **more_layers}, y)
+    with pytest.raises(probes.UserError, match=message):
+        probes.probe(vectors, **settings(tmp_path, **setting))
 
 
 def test_whole_numbers_that_are_floats_are_said_to_be_a_regression(capsys):

@@ -75,12 +75,6 @@ def test_a_random_twin_is_another_with_another_version_of_what_draws_it(
     assert digests("9.0.0+cpu") == digests("9.0.0+cu128") == (pretrained, twin)
 
 
-def test_pickled_weights_are_refused(model_copy):
-    (model_copy / "model.safetensors").rename(model_copy / "pytorch_model.bin")
-    with pytest.raises(UserError, match="only pickled weights"):
-        find_model(str(model_copy))
-
-
 def test_a_name_that_is_no_hub_id_raises(hub_cache):
     with pytest.raises(UserError, match="neither a folder nor a valid hub id"):
         find_model("a/b/c", offline=True)
@@ -91,13 +85,6 @@ def test_the_packaged_model_is_the_one_published_on_the_hub():
     source = find_model("all-MiniLM-L6-v2")
     assert source.revision == "53aa51172d14"
     assert json.loads((source.folder / "config.json").read_text())["num_hidden_layers"] == 6
-
-
-def test_a_folder_without_a_tokenizer_is_refused(model_copy):
-    for name in ("tokenizer.json", "vocab.txt"):
-        (model_copy / name).unlink(missing_ok=True)
-    with pytest.raises(UserError, match="holds no tokenizer"):
-        find_model(str(model_copy))
 
 
 def test_what_follows_an_at_sign_is_a_revision(revisions):
@@ -199,73 +186,66 @@ def test_the_digest_covers_the_files_of_the_index(model_copy):
         before.require_unchanged()
 
 
-@pytest.mark.parametrize(
-    ("named", "said"),
-    [
-        (
-            "../copy/part.safetensors",
-            r"lists '\.\./copy/part\.safetensors', which is not a safetensors file in",
-        ),
-        ("weights.bin", "lists 'weights.bin', which is not a safetensors file in"),
-        (
-            "gone.safetensors",
-            "gone.safetensors is missing, but model.safetensors.index.json lists it",
-        ),
-    ],
-)
-def test_an_index_names_safetensors_of_its_own_folder(model_copy, named, said):
-    with_index(model_copy, ["part.safetensors", named])
-    with pytest.raises(UserError, match=said):
-        find_model(str(model_copy))
+def rename_weights(name):
+    return lambda folder: (folder / "model.safetensors").rename(folder / name)
 
 
-def test_weights_under_another_name_are_refused(model_copy):
-    config = json.loads((model_copy / "config.json").read_text())
-    config["transformers_weights"] = "other.safetensors"
-    (model_copy / "config.json").write_text(json.dumps(config))
-    with pytest.raises(UserError, match=r"config\.json names 'other.safetensors' as its weights"):
-        find_model(str(model_copy))
+def leave_only(name, content=""):
+    """A change to a folder with one file."""
 
-
-@pytest.mark.parametrize(
-    ("content", "of"),
-    [
-        ('{"base_model_name_or_path": "bert-base-uncased"}', " of bert-base-uncased"),
-        ('{"model_name": "roberta-base"}', " of roberta-base"),
-        ("{}", ""),
-        ("[", ""),
-    ],
-)
-@pytest.mark.parametrize("alone", [False, True])
-def test_an_adapter_is_named_with_its_base_model(tiny_bert, tmp_path, content, of, alone):
-    folder = tmp_path / "adapter"
-    if alone:
+    def change(folder):
+        shutil.rmtree(folder)
         folder.mkdir()
-    else:
-        shutil.copytree(tiny_bert, folder)
-    (folder / "adapter_config.json").write_text(content)
-    with pytest.raises(UserError, match=f"holds an adapter{of}, which is only part"):
-        find_model(str(folder))
+        (folder / name).write_text(content)
+
+    return change
 
 
-@pytest.mark.parametrize("inner", ["0_Transformer", "checkpoint-500"])
-def test_a_model_in_a_folder_within_is_named(tiny_bert, tmp_path, inner):
-    """sentence-transformers 1 put the model there, beside a pooling layer; so do checkpoints."""
-    shutil.copytree(tiny_bert, tmp_path / inner)
-    (tmp_path / "0_Pooling").mkdir()
-    (tmp_path / "0_Pooling" / "config.json").write_text("{}")
-    with pytest.raises(UserError, match=rf"holds no config\.json, .* give --model .*/{inner}$"):
-        find_model(str(tmp_path))
+def without_tokenizer(folder):
+    for name in ("tokenizer.json", "vocab.txt"):
+        (folder / name).unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("whole", [False, True])
-@pytest.mark.parametrize("file", ["tf_model.h5", "model.onnx"])
-def test_weights_in_another_format_are_named(model_copy, file, whole):
-    (model_copy / "model.safetensors").unlink()
-    (model_copy / file).write_bytes(b"")
-    if not whole:
-        (model_copy / "config.json").unlink()
-    with pytest.raises(UserError, match=rf"only in another format \({file}\)"):
+def move_inside(folder):
+    """As sentence-transformers 1 had it, beside a pooling layer; checkpoints are in folders, too."""
+    folder.rename(folder.parent / "0_Transformer")
+    (folder / "0_Pooling").mkdir(parents=True)
+    (folder.parent / "0_Transformer").rename(folder / "0_Transformer")
+    (folder / "0_Pooling" / "config.json").write_text("{}")
+
+
+def index_of(name):
+    return lambda folder: with_index(folder, ["part.safetensors", name])
+
+
+def adapter(content):
+    return lambda folder: (folder / "adapter_config.json").write_text(content)
+
+
+OF_BERT = '{"base_model_name_or_path": "bert-base-uncased"}'
+REFUSED = [
+    (rename_weights("pytorch_model.bin"), "only pickled weights"),
+    (rename_weights("tf_model.h5"), r"only in another format \(tf_model\.h5\)"),
+    (rename_weights("model.onnx"), r"only in another format \(model\.onnx\)"),
+    (leave_only("model.onnx"), r"only in another format \(model\.onnx\)"),
+    (without_tokenizer, "holds no tokenizer"),
+    (lambda folder: configure(folder, transformers_weights="other.safetensors"), r"config\.json names 'other.safetensors' as its weights"),
+    (index_of("../copy/part.safetensors"), r"lists '\.\./copy/part\.safetensors', which is not a safetensors file in"),
+    (index_of("weights.bin"), "lists 'weights.bin', which is not a safetensors file in"),
+    (index_of("gone.safetensors"), "gone.safetensors is missing, but model.safetensors.index.json lists it"),
+    (move_inside, r"holds no config\.json, .* give --model .*/0_Transformer$"),
+    (adapter(OF_BERT), "holds an adapter of bert-base-uncased, which is only part"),
+    (adapter('{"model_name": "roberta-base"}'), "holds an adapter of roberta-base, which is only part"),
+    (adapter("{}"), "holds an adapter, which is only part"),
+    (adapter("["), "holds an adapter, which is only part"),
+    (leave_only("adapter_config.json", OF_BERT), "holds an adapter of bert-base-uncased, which is only part"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "message"), REFUSED, ids=[x[-1][:40] for x in REFUSED])
+def test_a_folder_that_holds_no_whole_model_is_refused(model_copy, change, message):
+    change(model_copy)
+    with pytest.raises(UserError, match=message):
         find_model(str(model_copy))
 
 
