@@ -54,9 +54,8 @@ def test_an_interrupted_run_goes_on_with_what_was_kept(usual_run, tmp_path, monk
     assert run.record.rows == usual_run.record.rows
 
 
-@pytest.mark.parametrize("language", ["Spanish", "Japanese", "Hebrew"])
-def test_treebanks_of_other_languages_with_few_sentences_and_no_frames(language, bert, tmp_path):
-    run = attention_run(bert, TREEBANKS / f"UD_{language}-Probe", tmp_path)
+def test_a_treebank_with_few_sentences_and_no_frames(bert, tmp_path):
+    run = attention_run(bert, TREEBANKS / "UD_Hebrew-Probe", tmp_path)
     assert run.record.facts["test_texts"] == 2
     assert all(row.interval is row.p is None for row in run.record.rows)
     assert [x.test.metric for x in run.heads.choices] == ["uas", "uuas"]
@@ -67,7 +66,6 @@ def test_treebanks_of_other_languages_with_few_sentences_and_no_frames(language,
 @pytest.mark.parametrize(
     ("change", "splits"),
     [
-        (without_heads, ("train", "dev", "test")),
         (without_heads, ("train",)),
         (without_heads, ("dev",)),
         (without_heads, ("test",)),

@@ -34,7 +34,7 @@ def toy():
 
 
 @pytest.fixture(scope="module")
-def found(toy):
+def findings(toy):
     return compute(toy)
 
 
@@ -62,11 +62,11 @@ COUNTS = {
 
 
 @pytest.mark.parametrize("relation", COUNTS)
-def test_the_head_that_attends_to_gold_heads_is_chosen(found, toy, relation):
+def test_the_head_that_attends_to_gold_heads_is_chosen(findings, toy, relation):
     test, counts = toy.splits["test"], COUNTS[relation]
-    choice = chosen(found, "relation", relation)
+    choice = chosen(findings, "relation", relation)
     assert where(choice) == (1, 2, TO_HEAD)
-    assert on_dev(found, choice) == choice.test.value == 1
+    assert on_dev(findings, choice) == choice.test.value == 1
     assert choice.test.interval == (1, 1)
     best = offset(toy.splits["train"], counts)
     assert choice.kind == f"offset {best:+d}"
@@ -82,16 +82,16 @@ def test_the_head_that_attends_to_gold_heads_is_chosen(found, toy, relation):
     ]
     assert choice.chance.value == pytest.approx(np.mean([1 / n for n in others]))
     assert choice.test.n == sum(counts(of, i) for of in test for i in range(len(of)))
-    n_dev = found.heads.of("relation", relation, TO_HEAD, "dev").n
+    n_dev = findings.heads.of("relation", relation, TO_HEAD, "dev").n
     assert n_dev == sum(counts(of, i) for of in toy.splits["dev"] for i in range(len(of)))
 
 
 @pytest.mark.parametrize("relation", COUNTS)
 @pytest.mark.parametrize("split", ["dev", "test"])
-def test_scores_of_other_heads(found, toy, relation, split):
+def test_scores_of_other_heads(findings, toy, relation, split):
     sentences, counts = toy.splits[split], COUNTS[relation]
-    forward = values(found, "relation", relation, TO_HEAD, split)
-    back = values(found, "relation", relation, TO_DEPENDENT, split)
+    forward = values(findings, "relation", relation, TO_HEAD, split)
+    back = values(findings, "relation", relation, TO_DEPENDENT, split)
     assert (forward[0, 1], back[0, 1]) == (1, 0)
     assert (forward[1, 0], back[1, 0]) == (0, 1)
 
@@ -103,11 +103,11 @@ def test_scores_of_other_heads(found, toy, relation, split):
     # The first word attends to itself alone, and is attended to most by the first of the others.
     assert forward[0, 2] == of(lambda s, i: i > 0 and s.heads[i] == 0)
     assert back[0, 2] == of(lambda s, i: i == 0 and s.heads[i] == 1)
-    same = values(found, "relation", relation, TO_HEAD, split)[2, 1:]
+    same = values(findings, "relation", relation, TO_HEAD, split)[2, 1:]
     assert same[0] == same[1]
 
 
-def test_trees_of_planted_heads(found, toy):
+def test_trees_of_planted_heads(findings, toy):
     test, counts = toy.splits["test"], COUNTS["all but punct"]
 
     def of(right, split="test"):
@@ -116,7 +116,7 @@ def test_trees_of_planted_heads(found, toy):
     right = of(lambda s, i: s.heads[i] == i - 1)
     left = of(lambda s, i: s.heads[i] == i + 1)
     beside = of(lambda s, i: abs(s.heads[i] - i) == 1)
-    chains = [row for row in found.rows if row.layer is None and row.axes.keys() == {"baseline"}]
+    chains = [row for row in findings.rows if row.layer is None and row.axes.keys() == {"baseline"}]
     assert {(row.metric, row.axes["baseline"]): row.value for row in chains} == pytest.approx(
         {
             ("uas", "right-branching"): right,
@@ -125,10 +125,10 @@ def test_trees_of_planted_heads(found, toy):
         }
     )
     better = max((-1, 1), key=lambda x: of(lambda s, i: s.heads[i] == i + x, "train"))
-    uas, uuas = chosen(found, "uas"), chosen(found, "uuas")
+    uas, uuas = chosen(findings, "uas"), chosen(findings, "uuas")
     assert where(uas) == (1, 2, TO_HEAD)
     assert where(uuas) == (1, 2, "undirected")
-    assert on_dev(found, uas) == uas.test.value == on_dev(found, uuas) == uuas.test.value == 1
+    assert on_dev(findings, uas) == uas.test.value == on_dev(findings, uuas) == uuas.test.value == 1
     assert uas.kind == {-1: "right-branching", 1: "left-branching"}[better]
     assert uas.baseline.value == pytest.approx({-1: right, 1: left}[better])
     assert uuas.baseline.value == pytest.approx(beside)
@@ -137,12 +137,12 @@ def test_trees_of_planted_heads(found, toy):
     assert uuas.chance.value == pytest.approx(2 * uas.chance.value)
     assert uas.test.n == uuas.test.n == sum(counts(s, i) for s in test for i in range(len(s)))
     # Who attends to whom is turned round, and trees are still those of the annotation.
-    assert values(found, "uas", None, TO_DEPENDENT)[1, 0] == 1
-    assert values(found, "uuas", None, "undirected")[1, 0] == 1
+    assert values(findings, "uas", None, TO_DEPENDENT)[1, 0] == 1
+    assert values(findings, "uuas", None, "undirected")[1, 0] == 1
     # A head that attends to the next word is a chain.
-    assert values(found, "uas", None, TO_HEAD)[1, 1] == pytest.approx(left, abs=1e-6)
-    assert values(found, "uas", None, TO_DEPENDENT)[1, 1] == pytest.approx(right, abs=1e-6)
-    assert values(found, "uuas", None, "undirected")[1, 1] == pytest.approx(beside, abs=1e-6)
+    assert values(findings, "uas", None, TO_HEAD)[1, 1] == pytest.approx(left, abs=1e-6)
+    assert values(findings, "uas", None, TO_DEPENDENT)[1, 1] == pytest.approx(right, abs=1e-6)
+    assert values(findings, "uuas", None, "undirected")[1, 1] == pytest.approx(beside, abs=1e-6)
 
 
 def test_heads_are_chosen_on_dev_and_scored_on_test(toy):
@@ -186,28 +186,28 @@ def test_relations_have_heads_and_directions_of_their_own(toy):
     assert objects.test.value == 1
 
 
-def test_arrays_have_the_scores_of_the_choices(found):
-    arrays, choices = found.arrays, found.heads.choices
+def test_arrays_have_the_scores_of_the_choices(findings):
+    arrays, choices = findings.arrays, findings.heads.choices
     scores = arrays["test_sums"].sum(1) / arrays["test_counts"].sum(1)
     baselines = arrays["test_baseline_sums"].sum(1) / arrays["test_counts"].sum(1)
     assert scores == pytest.approx([x.test.value for x in choices], rel=1e-5)
     assert baselines == pytest.approx([x.baseline.value for x in choices], rel=1e-5)
     assert arrays["test_clusters"].tolist() == list(range(120))
-    assert found.facts["resampled"] == "sentences"
+    assert findings.facts["resampled"] == "sentences"
 
 
-def test_documents_are_resampled(found):
+def test_documents_are_resampled(findings):
     of = random_corpus(documents=24)
     by_document = compute(of)
     assert by_document.facts["resampled"] == "documents"
     assert by_document.arrays["test_clusters"].tolist() == [i % 24 for i in range(120)]
-    for one, other in zip(by_document.heads.choices, found.heads.choices, strict=True):
+    for one, other in zip(by_document.heads.choices, findings.heads.choices, strict=True):
         assert one.test.value == other.test.value
-    one, other = (chosen(x, "relation", "all").baseline for x in (by_document, found))
+    one, other = (chosen(x, "relation", "all").baseline for x in (by_document, findings))
     assert one.interval != other.interval
 
 
-def test_statistics_are_means_over_sentences(found, toy):
+def test_statistics_are_means_over_sentences(findings, toy):
     """Entropy, by scipy, of heads that see all words; the first word; both neighbours and itself."""
     statistics = {
         ("entropy",): lambda a: scipy.stats.entropy(a, axis=-1).mean(-1) / np.log(a.shape[-1]),
@@ -219,7 +219,7 @@ def test_statistics_are_means_over_sentences(found, toy):
     }
     uniform = [np.full((len(s), len(s)), 1 / len(s)) for s in toy.splits["test"]]
     for of, statistic in statistics.items():
-        its = found.heads.of(*of)
+        its = findings.heads.of(*of)
         each = np.array([statistic(maps_of(s)) for s in toy.splits["test"]])
         assert its.n == 120
         assert its.values == pytest.approx(each.mean(0), abs=1e-6)
@@ -228,7 +228,7 @@ def test_statistics_are_means_over_sentences(found, toy):
         assert its.high - its.low == pytest.approx(
             2 * 1.96 * each.std(0) / np.sqrt(120), rel=0.1, abs=1e-6
         )
-    assert found.heads.of("separators") is None
+    assert findings.heads.of("separators") is None
 
 
 def test_patterns_of_planted_heads():
@@ -240,7 +240,7 @@ def test_patterns_of_planted_heads():
     assert (classes[3, 2], classes[3, 3]) == ("heterogeneous",) * 2
 
 
-def test_features_are_attention_to_the_word_that_gets_most(found, toy):
+def test_features_are_attention_to_the_word_that_gets_most(findings, toy):
     conditions = {
         "punctuation": lambda s, i: s.upos[i] == "PUNCT",
         "nouns": lambda s, i: s.upos[i] == "NOUN",
@@ -249,7 +249,7 @@ def test_features_are_attention_to_the_word_that_gets_most(found, toy):
     }
     test = toy.splits["test"]
     for name, has in conditions.items():
-        its, each, uniform = found.heads.of("feature", name), [], []
+        its, each, uniform = findings.heads.of("feature", name), [], []
         for s in test:
             columns = [i for i in range(len(s)) if has(s, i)]
             if columns:
@@ -258,13 +258,13 @@ def test_features_are_attention_to_the_word_that_gets_most(found, toy):
         assert its.n == len(each)
         assert its.values == pytest.approx(np.mean(each, 0), abs=1e-6)
         assert its.baseline == pytest.approx(np.full((3, 3), np.mean(uniform)), abs=1e-6)
-    assert found.heads.of("feature", "verbs") is None
-    assert found.heads.of("feature", "objects").n < 120
+    assert findings.heads.of("feature", "verbs") is None
+    assert findings.heads.of("feature", "objects").n < 120
 
 
-def test_special_tokens_and_punctuation_get_what_other_words_do_not(found, toy):
+def test_special_tokens_and_punctuation_get_what_other_words_do_not(findings, toy):
     """There are no special tokens in planted maps: what is left is the share of punctuation."""
-    its, each, uniform = found.heads.of("special"), [], []
+    its, each, uniform = findings.heads.of("special"), [], []
     for s in toy.splits["test"]:
         marks = [i for i, tag in enumerate(s.upos) if tag == "PUNCT"]
         each.append(maps_of(s).mean(2)[..., marks].sum(-1))

@@ -134,7 +134,7 @@ HEADS = ((at_random, two_back), (to_argument("ARG0"), at_random), (at_random, to
 
 
 def planted(of, **more):
-    maps = lambda sentence: maps_of(sentence_with_frames, HEADS)  # noqa: E731
+    maps = lambda sentence: maps_of(sentence, HEADS)  # noqa: E731
     return get_measurement("role_heads")(
         context(of, maps, layers=(1, 2, 3), measurement="role_heads", **more)
     )

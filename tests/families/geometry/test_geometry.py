@@ -42,7 +42,7 @@ def context(of=None, layers=(0, 2), vectors=vectors_of, **options):
 
 
 @pytest.fixture(scope="module")
-def found():
+def findings():
     return get_measurement("geometry")(context())
 
 
@@ -73,8 +73,8 @@ def pairs(rows):
     return [u[i] @ u[j] for i in range(len(u)) for j in range(len(u)) if i != j]
 
 
-def test_every_number_is_that_of_loops_over_words(found):
-    its, rows = context(), numbers(found)
+def test_every_number_is_that_of_loops_over_words(findings):
+    its, rows = context(), numbers(findings)
     sentences = its.corpus.splits["test"]
     for layer in (0, 2):
         vectors = its.words("test", layer).astype(float)
@@ -85,7 +85,7 @@ def test_every_number_is_that_of_loops_over_words(found):
         forms = np.array([word for s in sentences for word in s.words])
         number = its.sentence_numbers("test")
         frequent = [w for w in FORMS if len(set(number[forms == w])) >= 5]
-        assert found.facts["types"] == len(frequent) > 5
+        assert findings.facts["types"] == len(frequent) > 5
         similar = np.mean([np.mean(pairs(vectors[forms == w])) for w in frequent])
         own = [vectors[forms == w] - vectors[forms == w].mean(0) for w in frequent]
         sigma = [np.linalg.svd(each, compute_uv=False) ** 2 for each in own]
@@ -108,30 +108,30 @@ def test_every_number_is_that_of_loops_over_words(found):
         }
         for metric, value in expected.items():
             assert rows[metric, layer].value == pytest.approx(value, abs=1e-6), metric
-    assert found.facts["words"] == len(forms)
-    assert (found.facts["sentences"], found.facts["resampled"]) == (90, "documents")
-    assert (found.facts["upos_items"], found.facts["upos_classes"]) == (len(forms), 2)
+    assert findings.facts["words"] == len(forms)
+    assert (findings.facts["sentences"], findings.facts["resampled"]) == (90, "documents")
+    assert (findings.facts["upos_items"], findings.facts["upos_classes"]) == (len(forms), 2)
 
 
 ADJUSTED = ("self_similarity", "intra_sentence_similarity", "maximum_explainable_variance")
 
 
-def test_arrays_hold_what_is_averaged(found):
-    rows, n_types = numbers(found), found.facts["types"]
-    assert found.arrays["intra_sentence"].shape == (2, 90, 2)
+def test_arrays_hold_what_is_averaged(findings):
+    rows, n_types = numbers(findings), findings.facts["types"]
+    assert findings.arrays["intra_sentence"].shape == (2, 90, 2)
     for place, layer in enumerate((0, 2)):
-        inside = np.nanmean(found.arrays["intra_sentence"][place], axis=0)
-        explained = found.arrays["explainable"][place].mean(0)
+        inside = np.nanmean(findings.arrays["intra_sentence"][place], axis=0)
+        explained = findings.arrays["explainable"][place].mean(0)
         for name, means in zip(ADJUSTED[1:], (inside, explained), strict=True):
             both = [rows[name, layer].value, rows[f"{name}_baseline", layer].value]
             assert means == pytest.approx(both, abs=1e-6)
-        assert found.arrays["self_similarity"][place].shape == (n_types,)
-        mean = found.arrays["self_similarity"][place].mean()
+        assert findings.arrays["self_similarity"][place].shape == (n_types,)
+        mean = findings.arrays["self_similarity"][place].mean()
         assert mean == pytest.approx(rows["self_similarity", layer].value, abs=1e-6)
 
 
-def test_intervals_hold_the_numbers_that_they_are_of(found):
-    rows, name = numbers(found), "intra_sentence_similarity"
+def test_intervals_hold_the_numbers_that_they_are_of(findings):
+    rows, name = numbers(findings), "intra_sentence_similarity"
     for layer in (0, 2):
         for metric in ("anisotropy", name, f"{name}_baseline", f"{name}_adjusted"):
             each = rows[metric, layer]
@@ -193,8 +193,8 @@ def test_shares_are_not_given_where_there_is_nothing_to_share():
     assert top.texts == [("0", *(f"{d}: –" for d in dimensions))]
 
 
-def test_the_same_seed_gives_the_same_and_another_only_other_baselines_and_clusters(found):
-    rows, others = numbers(found), computed(seed=7)
+def test_the_same_seed_gives_the_same_and_another_only_other_baselines_and_clusters(findings):
+    rows, others = numbers(findings), computed(seed=7)
     assert computed() == rows
     for layer in (0, 2):
         for name in (
@@ -208,12 +208,12 @@ def test_the_same_seed_gives_the_same_and_another_only_other_baselines_and_clust
             assert others[f"{name}_baseline", layer] != rows[f"{name}_baseline", layer]
 
 
-def test_a_layer_is_measured_the_same_whatever_else_is(found):
-    assert of_layer(computed(layers=(2,)), 2) == of_layer(numbers(found), 2)
+def test_a_layer_is_measured_the_same_whatever_else_is(findings):
+    assert of_layer(computed(layers=(2,)), 2) == of_layer(numbers(findings), 2)
 
 
-def test_rows_stand_layer_by_layer_and_each_two_layers_once(found):
-    rows = numbers(found)
+def test_rows_stand_layer_by_layer_and_each_two_layers_once(findings):
+    rows = numbers(findings)
     kinds = list(dict.fromkeys(key[0] for key in rows))
     assert (kinds[0], *kinds[-2:]) == ("anisotropy", "cka", "unbiased_cka")
     assert [key for key in rows if key[0] == "cka"] == [("cka", 2, 0)]

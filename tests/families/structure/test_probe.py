@@ -26,7 +26,7 @@ SIZE, RANKS = 6, [probe.rank for probe in PROBES]
 
 
 @pytest.fixture(scope="module")
-def given():
+def trees_and_vectors():
     """Sentences of 2 to 9 words, and vectors of the words."""
     its = trees(*random_trees(40, 9, seed=0))
     rng = np.random.default_rng(1)
@@ -65,8 +65,8 @@ def by_hand(its, vectors, probe, b, sentence):
 
 
 @pytest.mark.parametrize("how", ["padded", "exact"])
-def test_losses_are_those_of_loops_whatever_the_batches(given, matrix, how):
-    its, vectors = given
+def test_losses_are_those_of_loops_whatever_the_batches(trees_and_vectors, matrix, how):
+    its, vectors = trees_and_vectors
     parts = [each.numpy() for each in matrix.split(RANKS)]
     seen = []
     for batch in batches_of(its, how):
@@ -88,8 +88,8 @@ def weights_of(batch):
     return {0: torch.ones(len(counts), dtype=torch.float64), 1: counts}
 
 
-def test_slopes_are_those_of_autograd(given, matrix):
-    its, vectors = given
+def test_slopes_are_those_of_autograd(trees_and_vectors, matrix):
+    its, vectors = trees_and_vectors
     padded = batches_of(its)
     assert any(len(set(batch.lengths.tolist())) > 1 for batch in padded)
     for batch in padded:
@@ -103,8 +103,8 @@ def test_slopes_are_those_of_autograd(given, matrix):
         torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_batches_of_long_sentences_are_smaller(given, monkeypatch):
-    its, _ = given
+def test_batches_of_long_sentences_are_smaller(trees_and_vectors, monkeypatch):
+    its, _ = trees_and_vectors
     monkeypatch.setattr(fitting, "_PAIRS", 100)
     for how in ("padded", "exact"):
         found = batches_of(its, how)
@@ -116,8 +116,8 @@ def test_batches_of_long_sentences_are_smaller(given, monkeypatch):
     assert [len(batch.sentences) for batch in batches_of(its)] == [1] * 40
 
 
-def test_training_batches_differ_with_the_seed_and_are_little_padded(given):
-    its, _ = given
+def test_training_batches_differ_with_the_seed_and_are_little_padded(trees_and_vectors):
+    its, _ = trees_and_vectors
     rows, cpu = np.arange(its.lengths.sum()), torch.device("cpu")
     orders = [
         [b.sentences.tolist() for b in training_batches(its, rows, seed, cpu)] for seed in (0, 0, 1)

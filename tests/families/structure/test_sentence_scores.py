@@ -32,13 +32,15 @@ def batches_of(its):
 
 
 @pytest.fixture(scope="module")
-def its():
+def tree_data():
     return trees(*random_trees(50, 14, seed=0))
 
 
 @pytest.fixture(scope="module")
-def layer(its):
-    vectors = np.random.default_rng(1).normal(size=(its.lengths.sum(), SIZE)).astype(np.float32)
+def layer(tree_data):
+    vectors = (
+        np.random.default_rng(1).normal(size=(tree_data.lengths.sum(), SIZE)).astype(np.float32)
+    )
     return Sharded([vectors[:100], vectors[100:]])
 
 
@@ -80,13 +82,13 @@ def binned(edges):
     return [sum(low <= gap <= high for gap in gaps) for low, high in BINS.values()]
 
 
-def test_every_contribution_is_that_of_loops(its, layer, probes):
-    found = sentence_contributions(layer, batches_of(its), its, probes)
+def test_every_contribution_is_that_of_loops(tree_data, layer, probes):
+    found = sentence_contributions(layer, batches_of(tree_data), tree_data, probes)
     for number, (distance, depth) in enumerate(probes):
-        far, deep = projected(its, layer, distance), projected(its, layer, depth)
-        for place, tree in enumerate(its.paths):
-            z, words = far[place], words_of(its, place)
-            right = spanning_edges(z, words) & edges_of(its.heads[place], words)
+        far, deep = projected(tree_data, layer, distance), projected(tree_data, layer, depth)
+        for place, tree in enumerate(tree_data.paths):
+            z, words = far[place], words_of(tree_data, place)
+            right = spanning_edges(z, words) & edges_of(tree_data.heads[place], words)
             assert found.hits[number, place].tolist() == binned(right)
             distances = ((z[:, None] - z[None]) ** 2).sum(-1)
             rho = [
@@ -98,29 +100,29 @@ def test_every_contribution_is_that_of_loops(its, layer, probes):
             rho = spearmanr(lengths, tree.depths).statistic
             assert found.nspr[number, place] == pytest.approx(rho, abs=1e-6)
             lowest = min(words, key=lambda word: lengths[word], default=None)
-            assert found.roots[number, place] == (lowest == its.heads[place].index(ROOT))
+            assert found.roots[number, place] == (lowest == tree_data.heads[place].index(ROOT))
     assert found.hits.sum((0, 1)).min() > 0
     assert found.roots.any()
 
 
-def test_edges_of_gold_and_of_control_trees_and_of_the_chain(its, layer, probes):
-    batches, probe = batches_of(its), probes[0][0]
-    edges, chain = (find(its, batches) for find in (gold_edges, chain_hits))
+def test_edges_of_gold_and_of_control_trees_and_of_the_chain(tree_data, layer, probes):
+    batches, probe = batches_of(tree_data), probes[0][0]
+    edges, chain = (find(tree_data, batches) for find in (gold_edges, chain_hits))
     of_draws = [probe, probes[1][0], *[probe] * (N_CONTROL_TREES - 2)]
-    hits = control_hits(layer, batches, its, of_draws)
+    hits = control_hits(layer, batches, tree_data, of_draws)
     assert len(edges) == len(chain) == 1 + len(hits) == 1 + N_CONTROL_TREES
-    far = [projected(its, layer, each) for each in of_draws]
-    for place in range(len(its.lengths)):
-        words = words_of(its, place)
+    far = [projected(tree_data, layer, each) for each in of_draws]
+    for place in range(len(tree_data.lengths)):
+        words = words_of(tree_data, place)
         neighbours = {frozenset(pair) for pair in pairwise(words)}
-        for tree, heads in enumerate((its.heads, *its.controls)):
+        for tree, heads in enumerate((tree_data.heads, *tree_data.controls)):
             own = edges_of(heads[place], words)
             assert edges[tree, place].tolist() == binned(own)
             assert chain[tree, place].tolist() == binned(neighbours & own)
             if tree:
                 found = spanning_edges(far[tree - 1][place], words) & own
                 assert hits[tree - 1, place].tolist() == binned(found)
-    assert (edges[0].sum(1) == its.edges).all()
+    assert (edges[0].sum(1) == tree_data.edges).all()
     assert edges[0].sum(0).min() > 0
     assert len({each.sum() for each in hits}) > 2
 
@@ -135,20 +137,22 @@ def test_the_chain_and_the_distance_of_words_by_hand():
     assert chain_hits(its, batches)[0].tolist() == [[2, 1, 0, 0]]
 
 
-def test_predictions_of_equal_vectors_tie(its):
+def test_predictions_of_equal_vectors_tie(tree_data):
     """Words with one vector, though products of matrices may round each row otherwise."""
     rng = np.random.default_rng(3)
-    same = Sharded([np.repeat(rng.normal(size=(1, 60)), its.lengths.sum(), 0).astype(np.float32)])
+    same = Sharded(
+        [np.repeat(rng.normal(size=(1, 60)), tree_data.lengths.sum(), 0).astype(np.float32)]
+    )
     matrix = rng.normal(size=(40, 60)).astype(np.float32)
-    far, deep = distances_and_depths(same, batches_of(its)[-1], [(matrix, matrix)])
+    far, deep = distances_and_depths(same, batches_of(tree_data)[-1], [(matrix, matrix)])
     assert abs(far).max() < 1e-9
     assert len(np.unique(deep)) == 1
-    found = sentence_contributions(same, batches_of(its), its, [(matrix, matrix)])
+    found = sentence_contributions(same, batches_of(tree_data), tree_data, [(matrix, matrix)])
     assert not found.nspr.any()
     # Of ties, the earliest word.
-    first = [words_of(its, place)[:1] for place in range(len(its.lengths))]
+    first = [words_of(tree_data, place)[:1] for place in range(len(tree_data.lengths))]
     assert found.roots[0].tolist() == [
-        words == [heads.index(ROOT)] for words, heads in zip(first, its.heads, strict=True)
+        words == [heads.index(ROOT)] for words, heads in zip(first, tree_data.heads, strict=True)
     ]
 
 
@@ -187,23 +191,23 @@ def test_predicted_trees_are_oriented_from_predicted_roots():
     assert found.tolist() == [LEFT_OUT, *expected, LEFT_OUT, LEFT_OUT, 1, ROOT]
 
 
-def test_batches_of_one_sentence_give_the_same(its, layer, probes, monkeypatch):
-    together = batches_of(its)
-    assert len(together) < len(its.lengths)
-    found = sentence_contributions(layer, together, its, probes)
+def test_batches_of_one_sentence_give_the_same(tree_data, layer, probes, monkeypatch):
+    together = batches_of(tree_data)
+    assert len(together) < len(tree_data.lengths)
+    found = sentence_contributions(layer, together, tree_data, probes)
     monkeypatch.setattr(fitting, "_PAIRS", 1)
-    alone = batches_of(its)
-    assert len(alone) == len(its.lengths)
-    again = sentence_contributions(layer, alone, its, probes)
+    alone = batches_of(tree_data)
+    assert len(alone) == len(tree_data.lengths)
+    again = sentence_contributions(layer, alone, tree_data, probes)
     assert (again.hits == found.hits).all()
     assert (again.roots == found.roots).all()
     np.testing.assert_allclose(again.dspr, found.dspr, atol=1e-6)
     np.testing.assert_allclose(again.nspr, found.nspr, atol=1e-6)
 
 
-def test_a_probe_gives_the_same_beside_others(its, layer, probes):
-    found = sentence_contributions(layer, batches_of(its), its, probes)
+def test_a_probe_gives_the_same_beside_others(tree_data, layer, probes):
+    found = sentence_contributions(layer, batches_of(tree_data), tree_data, probes)
     for number, pair in enumerate(probes):
-        alone = sentence_contributions(layer, batches_of(its), its, [pair])
+        alone = sentence_contributions(layer, batches_of(tree_data), tree_data, [pair])
         for one, part in zip(alone, found.at([number]), strict=True):
             np.testing.assert_array_equal(one, part)

@@ -84,11 +84,10 @@ def test_a_predicted_tree_is_drawn(structure_run, tmp_path, monkeypatch):
     assert len(set(column(tree, "edge"))) == len(heads) + len(kept)
 
 
-@pytest.mark.parametrize("language", ["Spanish", "Japanese", "Hebrew"])
-def test_treebanks_of_other_languages_with_few_sentences(language, tiny_bert, few_steps, tmp_path):
+def test_a_treebank_with_few_sentences(tiny_bert, few_steps, tmp_path):
     settings = {"layers": "0,2", "options": {"structure": {"ranks": "2"}}}
-    corpus = TREEBANKS / f"UD_{language}-Probe"
-    record = measure("structure", tiny_bert, corpus, tmp_path, **settings).record
+    run = measure("structure", tiny_bert, TREEBANKS / "UD_Hebrew-Probe", tmp_path, **settings)
+    record = run.record
     rows = list(record.rows)
     # Both test sentences are of one document.
     assert (record.facts["test_sentences"], record.facts["clusters"]) == (2, 1)
@@ -100,7 +99,7 @@ def test_treebanks_of_other_languages_with_few_sentences(language, tiny_bert, fe
     assert "No intervals and no tests: fewer than 20 test documents" in notes
 
 
-@pytest.mark.parametrize("ranks", ["0", "1,x", "", "2,-4", "1.5"])
+@pytest.mark.parametrize("ranks", ["0", "1,x", ""])
 def test_ranks_that_are_none_are_refused_in_one_line(ranks, tiny_bert, tmp_path, capsys):
     flags = "-q", f"--structure-ranks={ranks}"
     assert main(command_line("structure", tiny_bert, "sample", tmp_path, *flags)) == 2
