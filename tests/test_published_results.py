@@ -18,16 +18,16 @@ PUBLISHED = Path(__file__).parents[1] / "results" / "published"
 
 
 @pytest.fixture(scope="module")
-def found():
+def published_results():
     results = find_results(PUBLISHED)
     if not results:
         pytest.skip("the published results are of another schema")
     return results
 
 
-def test_the_leaderboard_is_theirs(found):
+def test_the_leaderboard_is_theirs(published_results):
     stored = pd.read_csv(PUBLISHED / "leaderboard.csv")
-    ours = tidy(found.values())
+    ours = tidy(published_results.values())
     assert list(stored.columns) == list(COLUMNS)
     key = ["model", "corpus", "task", "probe", "layer"]
     stored, ours = (frame.sort_values(key).reset_index(drop=True) for frame in (stored, ours))
@@ -38,21 +38,21 @@ def test_the_leaderboard_is_theirs(found):
         )
 
 
-def test_claims_can_be_tested_on_them(found):
-    if not any(map(is_current, found.values())):
+def test_claims_can_be_tested_on_them(published_results):
+    if not any(map(is_current, published_results.values())):
         pytest.skip("the published results are of an earlier version")
-    reports = make_reports(found, "linear")
+    reports = make_reports(published_results, "linear")
     verdicts = {r.title: {name: x.verdict for name, x in r.outcomes.items()} for r in reports}
     assert any(
         verdict == "supported" for outcomes in verdicts.values() for verdict in outcomes.values()
     )
 
 
-def test_whether_layer_4_may_be_the_best_in_pos_no_longer_hangs_on_the_seed(found):
+def test_whether_layer_4_may_be_the_best_in_pos_no_longer_hangs_on_the_seed(published_results):
     """One block gave p = .0505, where 38 of 40 seeds would have given less than .05."""
     (given,) = (
         (path, result)
-        for path, result in found.items()
+        for path, result in published_results.items()
         if (path.parts[-3][:6], path.parts[-2]) == ("all-Mi", "ewt")
         and (result.task.name, result.probe.family) == ("pos", "linear")
     )

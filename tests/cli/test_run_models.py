@@ -11,7 +11,6 @@ import pytest
 from safetensors.torch import load_file, save_file
 from tiny_runs import run
 
-import probes
 from probes.boards.shown_together import all_groups
 from probes.cli.run import run_models
 from probes.data.find import find_corpus
@@ -80,24 +79,16 @@ def test_the_command_works_offline_from_a_hub_cache(hub_cache, tmp_path):
 
 
 def test_two_revisions_of_a_model_are_two_models_with_one_twin(revisions, tmp_path, capsys):
-    found = probes.run_probes(
-        ["bert-base-uncased@step1000", "bert-base-uncased@step2000"],
-        offline=True,
-        tasks=("pos",),
-        probes=("linear",),
-        evidence="none",
-        limit=30,
-        cache_dir=tmp_path / "c",
-        output=tmp_path / "r",
-        device="cpu",
-    )
-    named = [(result.model.name, result.model.revision) for result in found]
+    first, second = "bert-base-uncased@step1000", "bert-base-uncased@step2000"
+    settings = {"offline": True, "tasks": "pos", "probes": "linear", "limit": 30, "twins": 1}
+    results = run(first, tmp_path, beside=[second], **settings)
+    named = [(result.model.name, result.model.revision) for result in results]
     assert named == [
         ("bert-base-uncased@step1000", "1" * 40),
         ("bert-base-uncased@step2000", "2" * 40),
         ("random:bert-base-uncased", "1" * 40),
     ]
-    tables = sorted((tmp_path / "r").glob("bert-base-uncased-step?000-*/sample/layers.md"))
+    tables = sorted((tmp_path / "results").glob("bert-base-uncased-step?000-*/sample/layers.md"))
     assert len(tables) == 2
     # Each has the twin among its baselines, and the twin has no table of its own on the screen.
     assert all("random twin" in table.read_text() for table in tables)

@@ -29,7 +29,7 @@ def run_folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def found(run_folder, tiny_bert):
+def site_runs(run_folder, tiny_bert):
     """Results of layers alone, then of all sites; and the files after each."""
     about = {"tasks": "pos,agreement", "probes": "linear"}
     alone = run(tiny_bert, run_folder, **about)
@@ -37,8 +37,8 @@ def found(run_folder, tiny_bert):
     return alone, before, run(tiny_bert, run_folder, sites=EVERY, **about), files_of(run_folder)
 
 
-def test_each_site_has_results_of_its_own(found):
-    alone, before, results, after = found
+def test_each_site_has_results_of_its_own(site_runs):
+    alone, before, results, after = site_runs
     by_name = {result.task.name: result for result in results}
     assert list(by_name) == [
         *("pos", "pos@attention", "pos@mlp"),
@@ -85,8 +85,8 @@ def test_a_site_is_fitted_on_its_own_vectors(tmp_path, monkeypatch):
     assert any(drops["pos"])
 
 
-def test_tables_and_boards(found, run_folder):
-    results = found[2]
+def test_tables_and_boards(site_runs, run_folder):
+    results = site_runs[2]
     output = run_folder / "results"
     lines = pd.read_csv(output / "leaderboard.csv")
     assert tuple(lines.columns) == COLUMNS
@@ -112,9 +112,9 @@ def test_tables_and_boards(found, run_folder):
     assert not left_out
 
 
-def test_nothing_is_done_twice(found, run_folder, tiny_bert):
+def test_nothing_is_done_twice(site_runs, run_folder, tiny_bert):
     run(tiny_bert, run_folder, sites="mlp,block", tasks="pos,agreement", probes="linear")
-    assert files_of(run_folder) == found[3]
+    assert files_of(run_folder) == site_runs[3]
 
 
 def test_models_without_the_site_are_left_out_by_name(tiny_bert, tmp_path, capsys):

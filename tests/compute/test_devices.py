@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from tiny_runs import run
 
-import probes
 from probes.common.errors import UserError
 from probes.compute.devices import exact_products, pick_device, require_products
 from probes.compute.memory import ToHost, host_empty, to_device
@@ -23,7 +23,7 @@ TESTS = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
-def found(tiny_bert, tmp_path_factory):
+def device_results(tiny_bert, tmp_path_factory):
     done = subprocess.run(
         [
             sys.executable,
@@ -40,19 +40,19 @@ def found(tiny_bert, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_another_device_gives_the_same_numbers(found):
-    assert found["mixed"]
-    assert len(found["cpu"]) == 6
+def test_another_device_gives_the_same_numbers(device_results):
+    assert device_results["mixed"]
+    assert len(device_results["cpu"]) == 6
     # Prefixes of this code go side by side there, and so do seeds 1 and 2 of MLPs.
-    assert found["cpu"]["pos linear"][-1] > 0
-    assert found["cpu"].keys() == found["elsewhere"].keys()
-    for unit, numbers in found["cpu"].items():
-        assert found["elsewhere"][unit] == pytest.approx(numbers, rel=1e-3, abs=0.02), unit
+    assert device_results["cpu"]["pos linear"][-1] > 0
+    assert device_results["cpu"].keys() == device_results["elsewhere"].keys()
+    for unit, numbers in device_results["cpu"].items():
+        assert device_results["elsewhere"][unit] == pytest.approx(numbers, rel=1e-3, abs=0.02), unit
 
 
 @pytest.mark.slow
-def test_a_training_step_copies_nothing_between_devices(found):
-    short, twice_as_long = found["crossings"]
+def test_a_training_step_copies_nothing_between_devices(device_results):
+    short, twice_as_long = device_results["crossings"]
     assert short > 0
     assert twice_as_long == short
 
@@ -163,16 +163,7 @@ def test_vectors_and_predictions_are_exact_whatever_the_process_has_set(
 
     recorded(Encoder, "encode")
     recorded(layer_fits, "predict")
-    probes.run_probes(
-        str(tiny_bert),
-        limit=20,
-        tasks=("pos",),
-        probes=("linear",),
-        quick=True,
-        device="cpu",
-        cache_dir=tmp_path / "cache",
-        output=tmp_path / "results",
-    )
+    run(tiny_bert, tmp_path, limit=20, tasks="pos", probes="linear")
     assert found == {"encode": {"highest"}, "predict": {"highest"}}
 
 

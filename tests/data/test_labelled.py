@@ -219,6 +219,7 @@ ROW = '{"tokens": ["a"], "ner_tags": %s}\n'
         ("csv", "tokens,tokens\na,b\n", "line 1: two columns have the same name"),
         ("csv", "tokens,ner_tags\na,0.5\nb,1.5\nc,oops\n", "line 4: ner_tags is 'oops', but other"),
         ("csv", b"tokens,ner_tags\n\xff,O\n", "line 2: not UTF-8"),
+        ("parquet", b"", "cannot be read as a table"),
         ("parquet", b"PAR1 no parquet at all", "cannot be read as a table"),
     ],
 )

@@ -6,8 +6,8 @@ import shutil
 import pytest
 import spacy
 from spacy.training import Example
+from tiny_runs import run
 
-import probes
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
 from probes.data.sources import OTHER_TREES
@@ -133,20 +133,13 @@ def test_a_file_without_blank_lines_has_a_paragraph_a_line(tmp_path, pipeline):
 
 def test_a_run_on_raw_text_is_silver(notes, pipeline, tiny_bert, tmp_path, capsys):
     notes.write_text(TEXT * 6, encoding="utf-8")
-    results = probes.run_probes(
-        tiny_bert,
-        corpus=str(notes),
-        annotate=str(pipeline),
-        probes=("linear",),
-        layers=(0,),
-        output=tmp_path / "r",
-        cache_dir=tmp_path / "c",
-        device="cpu",
-    )
+    settings = {"corpus": str(notes), "annotate": str(pipeline), "layers": (0,)}
+    settings |= {"probes": "linear", "limit": None, "quick": False}
+    results = run(tiny_bert, tmp_path, **settings)
     assert {r.task.name for r in results} == {"pos", "chunking", "depth"}
     printed = capsys.readouterr()
     assert f"{OTHER_TREES}: 24" in printed.err
-    table = next((tmp_path / "r").glob("tiny-bert-*/*/layers.md"))
+    table = next((tmp_path / "results").glob("tiny-bert-*/*/layers.md"))
     assert "depth (NSpr, silver, trees not UD)" in (text := table.read_text("utf-8"))
     assert "pos (accuracy, silver)" in text
     assert "notes annotated by tiny, trees not UD" in text

@@ -27,7 +27,7 @@ def jsonl(path, rows):
     return str(path)
 
 
-def found(path, **asked):
+def source_of_texts(path, **asked):
     return find_corpus(str(path), **{"text": "text", "label": ("mood",), **asked})
 
 
@@ -36,7 +36,7 @@ def columns(source):
 
 
 def test_a_row_is_a_text_as_it_was_written(tmp_path):
-    source = found(jsonl(tmp_path / "a.jsonl", ROWS), label=("mood", "score"))
+    source = source_of_texts(jsonl(tmp_path / "a.jsonl", ROWS), label=("mood", "score"))
     assert columns(source) == [
         LabelColumn("mood", "text", "classification"),
         LabelColumn("score", "text", "regression"),
@@ -55,14 +55,16 @@ def test_a_row_is_a_text_as_it_was_written(tmp_path):
 def test_groups_are_kept_whole(tmp_path):
     rows = [{**row, "who": f"w{i % 6}"} for i, row in enumerate(ROWS)]
     rows = [{**row, "mood": "xy"[i // 6]} for i, row in enumerate(rows)]
-    corpus = found(jsonl(tmp_path / "a.jsonl", rows), group="who").load()
+    corpus = source_of_texts(jsonl(tmp_path / "a.jsonl", rows), group="who").load()
     groups = [{text.document for text in part} for part in corpus.splits.values()]
     assert sorted(name for part in groups for name in part) == [f"w{i}" for i in range(6)]
 
 
 def test_groups_of_test_that_occur_in_train_are_counted(tmp_path):
     rows = [{**r, "split": ("train", "dev", "test")[i // 4]} for i, r in enumerate(ROWS)]
-    corpus = found(jsonl(tmp_path / "a.jsonl", [{**r, "who": "one"} for r in rows]), group="who")
+    corpus = source_of_texts(
+        jsonl(tmp_path / "a.jsonl", [{**r, "who": "one"} for r in rows]), group="who"
+    )
     assert corpus.load().notes["test texts of a group that also occurs in train"] == 4
 
 
@@ -74,14 +76,14 @@ def test_text_group_and_field_are_part_of_the_identity(tmp_path):
         {"field": "data.rows", "group": "who"},
         {"field": "data.rows", "text": "who"},
     ]
-    digests = {found(tmp_path / "a.json", **asked).digest for asked in given}
+    digests = {source_of_texts(tmp_path / "a.json", **asked).digest for asked in given}
     assert len(digests) == len(given)
 
 
 def test_uneven_classes_are_scored_by_balanced_accuracy(tmp_path):
     def column(moods):
         rows = [{**row, "mood": mood} for row, mood in zip(ROWS, moods, strict=True)]
-        return columns(found(jsonl(tmp_path / "a.jsonl", rows)))[0]
+        return columns(source_of_texts(jsonl(tmp_path / "a.jsonl", rows)))[0]
 
     even, uneven = column("xxxxxxxxxyyy"), column("xxxxxxxxxxyy")
     assert (even.uneven, uneven.uneven) == (False, True)
@@ -127,7 +129,7 @@ REFUSED = [
 @pytest.mark.parametrize(("rows", "asked", "message"), REFUSED, ids=[x[-1][:30] for x in REFUSED])
 def test_refused_in_one_line(tmp_path, rows, asked, message):
     with pytest.raises(UserError) as refused:
-        found(jsonl(tmp_path / "a.jsonl", rows), **asked).load()
+        source_of_texts(jsonl(tmp_path / "a.jsonl", rows), **asked).load()
     assert str(refused.value).endswith(message)
     assert "\n" not in str(refused.value)
 
@@ -146,14 +148,14 @@ def test_refused_in_one_line(tmp_path, rows, asked, message):
 def test_a_wrong_field_is_refused(tmp_path, field, message):
     (tmp_path / "a.json").write_text(json.dumps({"data": {"rows": ROWS}, "n": 3, "none": {}}))
     with pytest.raises(UserError) as refused:
-        found(tmp_path / "a.json", field=field)
+        source_of_texts(tmp_path / "a.json", field=field)
     assert str(refused.value).startswith(f"--field {field}: ")
     assert str(refused.value).endswith(message)
 
 
 def chats(path, *rows, **more):
     given = [{"chat": row, "mood": "xy"[i % 2], **more} for i, row in enumerate(rows * 6)]
-    source = found(jsonl(path, given), text="", messages="chat")
+    source = source_of_texts(jsonl(path, given), text="", messages="chat")
     return source, source.load().splits["train"][0].words[0]
 
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from tiny_runs import run
 
-import probes
 from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
@@ -43,15 +43,8 @@ def test_words_of_other_languages():
     ],
 )
 def test_a_folder_runs_as_it_is(tiny_bert, tmp_path, capsys, name, served, skipped):
-    results = probes.run_probes(
-        tiny_bert,
-        corpus=str(TREEBANKS / name),
-        probes=("linear",),
-        layers=(0, 1),
-        output=tmp_path / "r",
-        cache_dir=tmp_path / "c",
-        device="cpu",
-    )
+    settings = {"corpus": str(TREEBANKS / name), "probes": "linear", "layers": (0, 1)}
+    results = run(tiny_bert, tmp_path, limit=None, quick=False, **settings)
     assert {r.task.name for r in results} == served
     assert set(results.skipped) == {"chunking", "srl"} | skipped
     printed = capsys.readouterr().err

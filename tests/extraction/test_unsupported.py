@@ -11,8 +11,8 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from tiny_models import FAMILIES, build, save, save_tokenizer
+from tiny_runs import run
 
-import probes
 from probes.common.errors import UserError
 from probes.compute.devices import pick_device
 from probes.extraction.models.loading import load_encoder
@@ -377,17 +377,8 @@ def test_the_language_is_that_of_the_treebank_if_the_model_has_it(tmp_path: Path
             path.write_text(lines.replace("x", split), encoding="utf-8")
     read_in = {}
     for code in ("de", "fr"):
-        (result,) = probes.run_probes(
-            str(tmp_path / "model"),
-            corpus=str(tmp_path / code),
-            tasks="pos",
-            probes="linear",
-            quick=True,
-            quiet=True,
-            device="cpu",
-            cache_dir=tmp_path / "cache",
-            output=tmp_path / "results",
-        )
+        settings = {"corpus": str(tmp_path / code), "tasks": "pos", "probes": "linear"}
+        (result,) = run(tmp_path / "model", tmp_path, limit=None, quiet=True, **settings)
         read_in[code] = result.provenance["language of all texts"], result.model.digest
     assert [x for x, _ in read_in.values()] == ["de_DE", "en_XX"]
     assert read_in["de"][1] != read_in["fr"][1]

@@ -132,7 +132,7 @@ def run_folder(tiny_bert, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def found(run_folder):
+def results_by_unit(run_folder):
     """Paths and results by task and probe family."""
     results = find_results(run_folder / "results")
     return {(r.task.name, r.probe.family): (path, r) for path, r in results.items()}
@@ -142,28 +142,28 @@ UNITS = [(task, family) for task in ("pos", "depth") for family in ("linear", "m
 
 
 @pytest.mark.parametrize("unit", UNITS, ids="-".join)
-def test_p_values_follow_from_predictions_and_spreads(found, unit):
-    path, result = found[unit]
+def test_p_values_follow_from_predictions_and_spreads(results_by_unit, unit):
+    path, result = results_by_unit[unit]
     variances = variance_in(result.evidence_rows("training_variance"))
     seeds = pooled([[result.score(k), *x.reseeded] for k, x in variances.layers.items()])
     assert variances.seeds == (seeds if "mlp" in unit else None)
     both = pooled([x.resampled for x in variances.layers.values()])
     assert variances.both == both
-    found = of_all_layers(result, path)
+    results_by_unit = of_all_layers(result, path)
     noise = training_noise(result.key, range(3), both.sd, both.df, RESAMPLES)
-    assert (found.noise == noise).all()
-    assert variances.p_best == pytest.approx(p_best_of(found))
+    assert (results_by_unit.noise == noise).all()
+    assert variances.p_best == pytest.approx(p_best_of(results_by_unit))
 
 
-def test_fits_on_samples_differ_from_the_fit_on_the_whole_split(found):
-    _, result = found["pos", "linear"]
+def test_fits_on_samples_differ_from_the_fit_on_the_whole_split(results_by_unit):
+    _, result = results_by_unit["pos", "linear"]
     for layer in variance_in(result.evidence_rows("training_variance")).layers.values():
         assert len(set(layer.resampled)) > 1
 
 
 @pytest.mark.parametrize("unit", UNITS, ids="-".join)
-def test_selectivity_is_that_of_the_scores(found, unit):
-    _, result = found[unit]
+def test_selectivity_is_that_of_the_scores(results_by_unit, unit):
+    _, result = results_by_unit[unit]
     controls = controls_in(result.evidence["selectivity"])
     metric = "accuracy" if "pos" in unit else "nspr"
     assert controls.metric == metric == result.task.metric

@@ -99,7 +99,7 @@ class ByHand:
 
 
 @pytest.fixture(scope="module")
-def found(tiny_bert, tmp_path_factory):
+def malformed_run(tiny_bert, tmp_path_factory):
     folder = tmp_path_factory.mktemp("malformed")
     settings = {"tasks": ("pos", "distance"), "probes": "linear", "evidence": "malformed"}
     results = run(
@@ -109,8 +109,8 @@ def found(tiny_bert, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", PERTURBATIONS)
-def test_scores_are_those_of_stored_weights_on_vectors_made_by_hand(found, tiny_bert, name):
-    folder, results = found
+def test_scores_are_those_of_stored_weights_on_vectors_made_by_hand(malformed_run, tiny_bert, name):
+    folder, results = malformed_run
     record = results["pos"].evidence["malformed"]
     by_hand = ByHand(tiny_bert, folder / "cache", results["pos"], name)
     for layer in (0, 1, 2):
@@ -139,8 +139,8 @@ def test_scores_are_those_of_stored_weights_on_vectors_made_by_hand(found, tiny_
 
 
 @pytest.mark.parametrize("name", PERTURBATIONS)
-def test_rank_correlations_are_those_of_the_words_that_remain(found, tiny_bert, name):
-    folder, results = found
+def test_rank_correlations_are_those_of_the_words_that_remain(malformed_run, tiny_bert, name):
+    folder, results = malformed_run
     by_hand = ByHand(tiny_bert, folder / "cache", results["distance"], name)
     record = results["distance"].evidence["malformed"]
     for layer in (0, 1, 2):

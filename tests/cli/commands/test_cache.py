@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+from tiny_runs import run
 
-import probes
 from probes.cli.commands import cache
 from probes.common.errors import UserError
 from probes.common.locks import locked
@@ -21,10 +21,7 @@ from probes.extraction.reading.store import Store, StoreKey, write_manifest
 def cache_of_run(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The cache of a run with one store: the plain view of a few sentences."""
     folder = tmp_path_factory.mktemp("run")
-    probes.run_probes(
-        str(tiny_bert), tasks=("pos",), probes=("linear",), limit=20, device="cpu", quick=True,
-        output=folder / "results", cache_dir=folder / "cache",
-    )  # fmt: skip
+    run(tiny_bert, folder, tasks="pos", probes="linear", limit=20)
     return folder / "cache"
 
 
