@@ -55,7 +55,7 @@ def test_a_folder_runs_as_it_is(tiny_bert, tmp_path, capsys, name, served, skipp
         assert "left out: no finite verb with Number" in results.skipped["agreement"]
     if name == "UD_Japanese-Probe":
         assert results.skipped["agreement"] == "UD_Japanese-Probe has no feats"
-    (folder,) = (tmp_path / "r").glob("tiny-bert-*/*/layers.csv")
+    (folder,) = (tmp_path / "results").glob("tiny-bert-*/*/layers.csv")
     assert folder.parent.name.startswith(f"{name}-")
 
 
