@@ -116,6 +116,7 @@ class Probing:
         other_labels = {split: data.standardised(array) for split, array in (labels or {}).items()}
         how = data.standardisation(layers)
         train = data.batches("train", features["train"], other_labels, in_training)
+        # Distances of `MeanDifference` are those of vectors before they are standardised.
         train = replace(train, scale=how.last_scale)
         dev = data.batches("dev", features["dev"], other_labels)
         strengths = None

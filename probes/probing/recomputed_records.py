@@ -40,7 +40,7 @@ from probes.statistics.sums import sparse_matrix
 NO_SUMS = "no sums are stored beside the record"
 
 TOLERANCE = 1e-6
-"""Tolerance; sums of floats differ by less between machines."""
+"""Sums of floats differ by less than this between machines."""
 
 NUMBERS = {
     "value": "",
@@ -64,11 +64,7 @@ def why_not_recomputed(record: Record, path: Path) -> str:
 
 
 def require_recomputed(result: Result, path: Path) -> None:
-    """Recompute the scores at `path`, and the evidence behind them, from sums.
-
-    Raises:
-        UserError: a stored number does not follow from the sums, or these cannot be read.
-    """
+    """Raise UserError unless the scores at `path`, and evidence behind them, follow from sums."""
     _require_equal(result, path, result, _rows_from_sums(result, path))
     for name, again in _AGAIN.items():
         if evidence := result.evidence.get(name):
@@ -121,6 +117,7 @@ def _counts(result: Result, sums: Floats) -> Iterator[tuple[str, float, float]]:
     """Counts: name, stated number, and number from the sums."""
     examples, corpus, metric = result.examples, result.corpus, result.task.metric
     in_test = {label: counts[2] for label, counts in examples.labels.items() if counts[2]}
+    # Sums have columns for the labels that a metric scores: frequent ones, or those of train.
     least = {"macro_f1_20": 20}.get(metric, 1)
     scored = [x for x in examples.classes if in_test.get(x, 0) >= least]
     if metric != "balanced_accuracy":
@@ -141,6 +138,7 @@ def _counts(result: Result, sums: Floats) -> Iterator[tuple[str, float, float]]:
                 examples.n[split],
                 sum(x[index] for x in examples.labels.values()),
             )
+    # Other counts do not follow from sums, but have a bound, which is compared in their stead.
     n_test, groups = examples.n["test"], (0, *examples.groups.values())
     unseen = sum(examples.unseen_test_labels.values())
     yield "test examples with labels that are not in train", unseen, min(unseen, n_test)
@@ -152,6 +150,7 @@ def _counts(result: Result, sums: Floats) -> Iterator[tuple[str, float, float]]:
     yield "test sentences", sentences["test"], max(sentences["test"], n_clusters)
     for split, n in sentences.items():
         yield f"{split} sentences", n, min(n, corpus.limit or n)
+    # Sentences are dropped after --limit, which no split may have reached then.
     if corpus.limited and DROPPED not in corpus.notes:
         yield "sentences of the largest split", max(sentences.values()), corpus.limit or 0
 
