@@ -63,9 +63,9 @@ class VerbAnswers(NamedTuple):
 def answers_of(scores: ScoredStretches, questions: Sequence[Question]) -> VerbAnswers:
     """A model's answers to questions, from the scores of a view with all their texts."""
     rows = [[scores.score_index(text) for text in question] for question in questions]
-    at = np.array(rows, dtype=np.int64).reshape(-1, 2)
-    right, wrong = scores.within_word[at].T
-    return VerbAnswers(right - wrong, scores.pieces[at])
+    indices = np.array(rows, dtype=np.int64).reshape(-1, 2)
+    right, wrong = scores.within_word[indices].T
+    return VerbAnswers(right - wrong, scores.pieces[indices])
 
 
 @dataclass(frozen=True)

@@ -72,8 +72,8 @@ class Lines:
         """Reasons why models have no curve, by label."""
         rows = self.shown_rows(shown_records)
         at = rows.reindex(columns=[self.x])[self.x]
-        has_place = at.gt(0).fillna(False) if self.log else at.notna()
-        return reasons_missing(shown_records, rows[has_place])
+        has_x = at.gt(0).fillna(False) if self.log else at.notna()
+        return reasons_missing(shown_records, rows[has_x])
 
     def chart(self, shown_records: ShownRecords, style: Style) -> Chart:
         """A chart: one model has all lines in a panel; with several, each line has a panel."""
@@ -86,7 +86,7 @@ class Lines:
         several = len({row["model"] for row in rows}) > 1
         unit = printed_unit(rows[0]) if rows else self._metrics[0]
         scale = 100 if is_percent(unit) else 1
-        points, levels, of_panel = [], {}, {}
+        points, levels, apart_of = [], {}, {}
         fixed = [name for name, condition in self.where.items() if isinstance(condition, str)]
         if self.line:  # Baselines have the last panels.
             rows.sort(key=lambda row: row[self.line] is None)
@@ -97,12 +97,12 @@ class Lines:
                 levels[apart, axis_words(row, (self.apart, *fixed))] = scale * row["value"]
             elif at > 0 or not self.log:
                 panel = ", ".join(filter(None, (apart, line))) if several else apart
-                of_panel[panel] = apart
+                apart_of[panel] = apart
                 ends: Any = [scale * x for x in interval_of_row(row) or ()] or [None, None]
                 points.append((panel, row["model"], line, at, scale * row["value"], *ends))
         for name, metric in self.levels.items():
             first = rows_in(rows_where(shown_records.frame, [metric], {}))[:1]
-            for row, apart in product(first, set(of_panel.values())):
+            for row, apart in product(first, set(apart_of.values())):
                 levels[apart, name] = scale * row["value"]
         columns = ["panel", "model", "line", "x", "value", "low", "high"]
         frame = pd.DataFrame(points, columns=columns)
@@ -110,7 +110,7 @@ class Lines:
             {"panel": panel, "name": name, "level": value}
             for panel in frame["panel"].unique()
             for (apart, name), value in levels.items()
-            if name and apart == of_panel[panel]
+            if name and apart == apart_of[panel]
         ]
         return charts.lines(
             pd.concat([frame, pd.DataFrame(dashed)]) if dashed else frame,

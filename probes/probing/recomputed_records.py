@@ -53,7 +53,7 @@ NUMBERS = {
 
 def why_not_recomputed(record: Record, path: Path) -> str:
     """The reason why a record cannot be recomputed; empty if it can."""
-    if record.measurement not in (SCORES, *_AGAIN):
+    if record.measurement not in (SCORES, *_EVIDENCE_ROWS):
         return "its numbers cannot be checked from what is stored"
     if not has_current_numerics(record):
         return "made by another version of the suite, the task or the probe"
@@ -66,13 +66,14 @@ def why_not_recomputed(record: Record, path: Path) -> str:
 def require_recomputed(result: Result, path: Path) -> None:
     """Raise UserError unless the scores at `path`, and evidence behind them, follow from sums."""
     _require_equal(result, path, result, _rows_from_sums(result, path))
-    for name, again in _AGAIN.items():
+    for name, rows_of in _EVIDENCE_ROWS.items():
         if evidence := result.evidence.get(name):
-            _require_equal(result, path.with_name(name_of(evidence)), evidence, again(result, path))
+            file = path.with_name(name_of(evidence))
+            _require_equal(result, file, evidence, rows_of(result, path))
 
 
-def _require_equal(result: Result, path: Path, stored: Record, again: Iterator[Row]) -> None:
-    for row in again:
+def _require_equal(result: Result, path: Path, stored: Record, rows: Iterator[Row]) -> None:
+    for row in rows:
         stored_row = stored.rows.at(row.metric, row.layer, row.split, **row.axes) or Row("", None)
         for field, words in NUMBERS.items():
             value, recount = getattr(stored_row, field), getattr(row, field)
@@ -85,8 +86,8 @@ def _require_equal(result: Result, path: Path, stored: Record, again: Iterator[R
                 )
 
 
-def _is_close(stored: float | None, again: float | None) -> bool:
-    first, second = (math.nan if x is None else x for x in (stored, again))
+def _is_close(stored: float | None, recount: float | None) -> bool:
+    first, second = (math.nan if x is None else x for x in (stored, recount))
     return bool(np.isclose(first, second, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True))
 
 
@@ -209,8 +210,8 @@ def _localisation(result: Result, path: Path) -> Iterator[Row]:
     yield from rows_of_gains(values, replicates, weights)
 
 
-_AGAIN: dict[str, Callable[[Result, Path], Iterator[Row]]] = {
+_EVIDENCE_ROWS: dict[str, Callable[[Result, Path], Iterator[Row]]] = {
     training_variance.name: _training_variance,
     localisation.name: _localisation,
 }
-"""Functions that recompute evidence, by measurement."""
+"""Functions that compute rows of evidence from sums, by measurement."""

@@ -165,7 +165,7 @@ def _rows_of_layers(context: TaskContext, fits: Fits) -> Iterator[Row]:
     first = fits.predicted["test"][:, 0]
     intervals = intervals_by_metric(test.gold, test.names, first)
     of_groups = _group_intervals(test, first)
-    order = {} if fits.margins is None else ranking_scores(test.gold, fits.margins)
+    rankings = {} if fits.margins is None else ranking_scores(test.gold, fits.margins)
     for index, layer in enumerate(context.layers):
         on_dev, on_test = (fits.predicted[split][index] for split in ("dev", "test"))
         scores = zip(dev.scores(on_dev), test.scores(on_test), strict=True)
@@ -183,7 +183,7 @@ def _rows_of_layers(context: TaskContext, fits: Fits) -> Iterator[Row]:
             ):
                 yield Row(metric, float(values[index, seed]), layer, split=split, axes=axes)
         # The first fit is the reported one: breakdowns are of it alone.
-        for metric, estimates in order.items():
+        for metric, estimates in rankings.items():
             yield Row.estimated(metric, estimates[index], layer)
         for name, value in test.group_scores(on_test[:1])[0].items():
             between = of_groups[name][index]

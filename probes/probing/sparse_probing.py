@@ -128,8 +128,8 @@ def _predictions_by_size(
         orders.append(order.expand_as(orders[0]))
     predicted: dict[int, list[NDArray[Any]]] = {k: [] for k in SIZES if k <= data.width}
     for order in orders:
-        most = order[:, : SIZES[-1]]
-        widest = {split: feature_columns(x, most).values for split, x in features.items()}
+        columns = order[:, : SIZES[-1]]
+        widest = {split: feature_columns(x, columns).values for split, x in features.items()}
         for k, predictions in predicted.items():
             narrow = {split: InMemory(values[..., :k]) for split, values in widest.items()}
             parts = [replace(x, features=narrow[split]) for split, x in splits.items()]
