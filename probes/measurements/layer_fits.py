@@ -114,9 +114,10 @@ class Probing:
         data, spec = self.data, self.spec
         features = data.features(layers, room)
         other_labels = {split: data.standardised(array) for split, array in (labels or {}).items()}
-        how = data.standardisation(layers)
+        standardisation = data.standardisation(layers)
         train = data.batches("train", features["train"], other_labels, in_training)
-        train = replace(train, scale=how.last_scale)
+        # Distances of `MeanDifference` are those of vectors before they are standardised.
+        train = replace(train, scale=standardisation.last_scale)
         dev = data.batches("dev", features["dev"], other_labels)
         strengths = None
         if self.scores is not None:
@@ -136,7 +137,7 @@ class Probing:
             fitted.stopped.cpu().numpy(),
             fitted.dev_loss.cpu().double().numpy() * data.unit[1] ** 2,
             family_of(spec).n_parameters([p[0, 0] for p in fitted.parameters]),
-            parameters_by_name(layers, how, fitted, unit),
+            parameters_by_name(layers, standardisation, fitted, unit),
             margins(fitted, features["test"], spec).cpu().numpy() if data.ordered else None,
         )
 

@@ -35,14 +35,12 @@ _OF_TRAIN = {"split": "train"}
 
 
 def _reason_without_code(task: Task, probe: ProbeSpec, level: Level) -> str:
-    """The reason for not measuring a task and probe."""
     if task.kind == "regression":
         return "it is not defined for regression"
     return "" if is_convex(probe) else "only convex probes have an online code"
 
 
 def _why_no_code(result: Result) -> str:
-    """The reason why a result has no code."""
     if result.task.kind == "regression":
         return "it is not defined for regression"
     if not may_be_convex(result.probe):
@@ -64,8 +62,8 @@ def _why_no_code(result: Result) -> str:
             where=_OF_TRAIN,
             note="Code of the training labels, given the layer's vectors (Voita & Titov 2020). ± "
             "half the width of a 95 % interval for one order of the training sentences; other "
-            "orders change "
-            "codelengths by 1 to 3 % (docs/probes.md). 'Labels alone': the code without vectors.",
+            "orders change codelengths by 1 to 3 % (docs/probes.md). 'Labels alone': the code "
+            "without vectors.",
         ),
         Pivot(
             "learning curve: bits per label after so many training examples",
@@ -128,13 +126,9 @@ def description_length(context: TaskContext) -> Measured:
             parts = code.bits.tolist(), code.intervals, code.block_bits.tolist()
             for layer, bits, interval, block_bits in zip(layers, *parts, strict=True):
                 rows += _code_rows(uniform, bits, interval, block_bits, code.ends, layer)
-    alone = [
-        sum(blocks)
-        for blocks in zip(
-            *(prior_block_bits(sequence, code.ends, outcomes) for sequence in sequences),
-            strict=True,
-        )
-    ]
+    # All groups of layers send the same labels in the same blocks: here, those of the last group.
+    bits_alone = [prior_block_bits(sequence, code.ends, outcomes) for sequence in sequences]
+    alone = [sum(blocks) for blocks in zip(*bits_alone, strict=True)]
     rows += _code_rows(uniform, sum(alone), None, alone, code.ends, None, ALONE)
     rows.append(Row("codelength", uniform, split="train", axes=UNIFORM))
     facts: dict[str, AxisValue] = {"code": "online code", "classes": n_outputs}

@@ -45,7 +45,6 @@ N_SAMPLES = 2
 
 
 def _reason_without_mixes(task: Task, probe: ProbeSpec, level: Level) -> str:
-    """The reason for not measuring a probe; only convex ones are fitted on mixes."""
     return "" if is_convex(probe) else "only convex probes are fitted on mixes"
 
 
@@ -56,7 +55,6 @@ def _all_layers_or_none(request: Request) -> FitsPerLayer:
 
 
 def _why_no_mixes(result: Result) -> str:
-    """The reason why a result has no mixes."""
     if not result.has_all_layers:
         return "not all layers were probed"
     if not may_be_convex(result.probe):
@@ -127,8 +125,8 @@ def _fit_mixes(
     layers, n_layers = context.layers, len(context.layers)
     free_memory = context.memory - block_bytes(n_layers, data.width_read)
     at_once, room = data.group_layers(free_memory, spec, 1)
-    # Those of layers and of mixes, which are as many.
-    features = data.features(layers, room * (at_once >= 2 * n_layers))
+    # Features are held only if those of all layers and of all mixes have room, which are as many.
+    features = data.features(layers, room if at_once >= 2 * n_layers else 0)
     train, dev = (data.batches(split, features[split]) for split in ("train", "dev"))
     reach = [*range(n_layers), *[n_layers - 1] * N_SAMPLES]
     samples = [0] * n_layers + list(range(1, N_SAMPLES + 1))
@@ -145,6 +143,7 @@ def _fit_mixes(
     scales = mix_scales(weights[:n_layers], overlap)
     strengths: list[float] = []
     parts: dict[str, list[NDArray[Any]]] = {"dev": [], "test": []}
+    # The mixes of samples come last: only their weights are used, so no probe is fitted on them.
     groups = groups[: -(-n_layers // at_once)]
     with context.bar(len(groups) * fit_steps(spec, sentences, data.n_outputs, [FitSeed()])):
         for group in groups:
@@ -252,7 +251,7 @@ def expected_layer(scores: Floats) -> Floats:
     layers = np.arange(1, len(scores)).reshape(-1, *[1] * (scores.ndim - 1))
     with np.errstate(divide="ignore", invalid="ignore"):
         layer: Floats = (layers * steps).sum(0) / (scores[-1] - scores[0])
-    # Undefined in a resample without any gain.
+    # A resample without any gain has no expected layer.
     return np.where(np.isfinite(layer), layer, np.nan)
 
 

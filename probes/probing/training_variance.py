@@ -41,7 +41,6 @@ SEEDS, SAMPLES = 1, 3
 
 
 def _fits_per_layer(request: Request) -> FitsPerLayer:
-    """The number of further fits by layer."""
     if not is_seeded(request.scores.probe):
         return dict.fromkeys(request.layers, CONVEX_SAMPLES)
     layers = request.layers if request.level == "full" else request.scores.three_layers
