@@ -44,7 +44,6 @@ from probes.extraction.reading.store import StoreKey
 from probes.extraction.reading.vectors import Sharded, StoredVectors, layer_part
 from probes.extraction.reading.views import View
 from probes.measurements.context import TaskContext
-from probes.measurements.layer_fits import Probing
 from probes.measurements.measurement import NoOptions, as_measured
 from probes.probing.scores import scores
 from probes.records.header import ModelRecord
@@ -117,7 +116,9 @@ def scores_of(
         device=cpu,
         options=NoOptions(),
         title="scores",
-        probing=Probing(data, spec, default_budget(cpu)),
+        data=data,
+        spec=spec,
+        memory=default_budget(cpu),
     )
     rows = Rows.of(as_measured(scores(context)).rows)
     return {layer: row.value or 0.0 for layer in layers if (row := rows.at("accuracy", layer))}

@@ -8,7 +8,7 @@ from probes.common.errors import UserError, counted
 from probes.common.terminal import progress
 from probes.examples.examples import Examples, NotServedError
 from probes.examples.scoring import has_types
-from probes.measurements.measurement import Request, ScoresBehind
+from probes.measurements.measurement import EvidenceRequest
 from probes.records.probe_spec import PROBES
 from probes.records.record import FitsPerLayer
 from probes.run.corpus_reader import CorpusReader, ReadingKey
@@ -127,6 +127,13 @@ class _ModelPlan:
             return {}
         typed = has_types(self._examples[job.task])
         layers, config = self._reader.layers, self._run.config
-        scored = ScoresBehind(PROBES[job.family], layers, layers[len(layers) // 2], typed)
-        request = Request(layers, self._run.n_layers, config.seeds, config.level, scored)
+        request = EvidenceRequest(
+            layers,
+            self._run.n_layers,
+            config.seeds,
+            config.level,
+            probe=PROBES[job.family],
+            best=layers[len(layers) // 2],
+            typed=typed,
+        )
         return job.definition.extent(request)

@@ -71,29 +71,6 @@ class Measured:
     examples: ExampleCounts | None = None
 
 
-class ScoresBehind(NamedTuple):
-    """Scores that evidence supports.
-
-    Attributes:
-        probe: settings of the probes.
-        layers: the layers that have scores, ascending.
-        best: the layer with the best score on dev.
-        typed: whether every example has a type, which control tasks need.
-        headline: the headline test scores, by layer.
-    """
-
-    probe: ProbeSpec
-    layers: tuple[int, ...]
-    best: int
-    typed: bool
-    headline: Mapping[int, float | None] = {}
-
-    @property
-    def three_layers(self) -> tuple[int, ...]:
-        """The lowest, the best and the highest layer, for expensive evidence."""
-        return tuple(sorted({self.layers[0], self.best, self.layers[-1]}))
-
-
 class UseColumn(NamedTuple):
     """Numbers by layer that are shown beside the scores of a task, in `show --by use`.
 
@@ -116,7 +93,8 @@ class UseColumn(NamedTuple):
     decodable: str = ""
 
 
-class Request(NamedTuple):
+@dataclass(frozen=True)
+class Request:
     """Request of a run to a measurement.
 
     Attributes:
@@ -124,20 +102,34 @@ class Request(NamedTuple):
         n_layers: number of blocks of the model.
         seeds: number of fits of each layer on the whole training split.
         level: "full" for `--evidence full`, otherwise "standard".
-        scored: the scores behind evidence; None for other measurements.
     """
 
     layers: tuple[int, ...]
     n_layers: int
     seeds: int = 1
     level: Level = "standard"
-    scored: ScoresBehind | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvidenceRequest(Request):
+    """Request for evidence behind scores.
+
+    Attributes:
+        probe: settings of the probes.
+        best: the layer with the best score on dev.
+        typed: whether every example has a type, which control tasks need.
+        headline: the headline test scores, by layer.
+    """
+
+    probe: ProbeSpec
+    best: int
+    typed: bool
+    headline: Mapping[int, float | None] = field(default_factory=dict)
 
     @property
-    def scores(self) -> ScoresBehind:
-        """The scores that the evidence supports; only in requests for evidence."""
-        assert self.scored is not None
-        return self.scored
+    def three_layers(self) -> tuple[int, ...]:
+        """The lowest, the best and the highest layer, for expensive evidence."""
+        return tuple(sorted({self.layers[0], self.best, self.layers[-1]}))
 
 
 def _every_layer(request: Request) -> FitsPerLayer:
@@ -222,7 +214,7 @@ class Measurement:
     options: type[Frozen] = NoOptions
     shows: Sequence[AnyView] = ()
     use_columns: Sequence[UseColumn] = ()
-    extent: Callable[[Request], FitsPerLayer] = _every_layer
+    extent: Callable[[Any], FitsPerLayer] = _every_layer
     missing: Callable[[Task, ProbeSpec, Level], str] = _no_reason
     also_for_twins: bool = False
     reads: Callable[[Corpus, Any], View | None] = _none
@@ -269,7 +261,7 @@ class Measurement:
         """Whether a stored record has all that is requested, and evidence has the same scores."""
         from probes.records.record import includes
 
-        same = request.scored is None or record.behind == request.scored.headline
+        same = not isinstance(request, EvidenceRequest) or record.behind == request.headline
         return same and includes(record.extent, self.extent(request))
 
     def merged(self, stored: FitsPerLayer, requested: FitsPerLayer) -> FitsPerLayer:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Level, Request, measurement
+from probes.measurements.measurement import EvidenceRequest, Level, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import FitsPerLayer
@@ -49,12 +49,12 @@ def _reason_not_to_concatenate(task: Task, probe: ProbeSpec, level: Level) -> st
     return "" if is_convex(probe) else _NOT_CONVEX
 
 
-def _layers_above_embeddings(request: Request) -> FitsPerLayer:
+def _layers_above_embeddings(request: EvidenceRequest) -> FitsPerLayer:
     """Layers above 0; none if layer 0 has no scores."""
     if 0 not in request.layers:
         return {}
-    scored = request.scores
-    layers = scored.layers if request.level == "full" else (scored.best or scored.layers[-1],)
+    full = request.level == "full"
+    layers = request.layers if full else (request.best or request.layers[-1],)
     return {layer: 1 for layer in layers if layer}
 
 

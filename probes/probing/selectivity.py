@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from probes.examples.scoring import control_labels, control_metric, known_number
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Measured, Request, measurement
+from probes.measurements.measurement import EvidenceRequest, Measured, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.record import FitsPerLayer
 from probes.records.result import UNMEASURED, Result
@@ -39,12 +39,11 @@ N_CONTROLS, N_CONVEX_CONTROLS = 3, 10
 """Draws per layer; the second number with full evidence."""
 
 
-def _controls_per_layer(request: Request) -> FitsPerLayer:
-    scored = request.scores
-    if not scored.typed:
+def _controls_per_layer(request: EvidenceRequest) -> FitsPerLayer:
+    if not request.typed:
         return {}
-    full, convex = request.level == "full", not is_seeded(scored.probe)
-    layers = request.layers if full or convex else scored.three_layers
+    full, convex = request.level == "full", not is_seeded(request.probe)
+    layers = request.layers if full or convex else request.three_layers
     return dict.fromkeys(layers, N_CONVEX_CONTROLS if full and convex else N_CONTROLS)
 
 
