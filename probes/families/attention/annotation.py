@@ -105,11 +105,7 @@ def annotation_of(sentences: Sequence[Sentence], excluded: NDArray[np.bool_]) ->
 
 
 def frequent_relations(gold: Mapping[str, Annotation]) -> tuple[list[str], dict[str, int]]:
-    """Relations to score, most frequent first, and test words of those that are too rare.
-
-    Args:
-        gold: by split.
-    """
+    """Relations to score, most frequent first, and test words of those that are too rare."""
     counts = {name: int(words.sum()) for name, words in gold["test"].relations.items()}
     names = sorted(counts, key=lambda name: (-counts[name], name))
     scored = [
@@ -125,6 +121,7 @@ def best_offset(train: Annotation, words: Words) -> int:
     """The most frequent distance from these words to their heads; +1 is the next word."""
     distances = Counter((train.head - train.position)[words].tolist())
     offsets = filter(None, range(-FURTHEST, FURTHEST + 1))
+    # Ties go to the nearest word, then to the right; without this, to the farthest on the left.
     return max(offsets, key=lambda offset: (distances[offset], -abs(offset), offset))
 
 

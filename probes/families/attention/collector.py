@@ -157,7 +157,7 @@ class HeadSums(AttentionCollector):
         at = self._layout = self._layout.to(maps.device)
         if not len(at.text):
             return
-        if len(at.text) < len(maps):
+        if len(at.text) < len(maps):  # an index copies the maps
             maps, visible = maps[at.window], visible[at.window]
         uniform_maps = uniform(visible)
         map_statistics = [self.statistics(x, at, visible.sum(-1)) for x in (maps, uniform_maps)]

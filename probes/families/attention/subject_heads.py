@@ -149,21 +149,13 @@ subject_measurement = partial(
     "subject_heads", needs=("upos", "feats", "heads", "deprels"), **link_arguments(verb_questions)
 )
 def subject_heads(context: ModelContext) -> Measured:
-    """Attention of verbs to their subject, beside attention to the noun before the verb.
-
-    Raises:
-        NotServedError: there are too few verbs.
-    """
+    """Attention of verbs to their subject, beside attention to the noun before the verb."""
     return subject_findings(context, verb_questions(context.corpus))
 
 
 @subject_measurement("subject_heads_of_pairs", needs=("pairs",), **link_arguments(pair_questions))
 def subject_heads_of_pairs(context: ModelContext) -> Measured:
-    """Attention of verbs and reflexives to their subject in English CLAMS.
-
-    Raises:
-        NotServedError: the corpus has no such pairs.
-    """
+    """Attention of verbs and reflexives to their subject in English CLAMS."""
     return subject_findings(context, pair_questions(context.corpus))
 
 

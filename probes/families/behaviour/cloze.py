@@ -126,6 +126,7 @@ def cloze(context: TaskContext) -> Measured:
         raise NotServedError("no verb of test has a form of the other number in train")
     is_compared = np.array([not isinstance(x, str) for x in verb_questions])
     all_answers = verb_answers(context, questions)
+    # The longer of two forms is less likely for that reason alone.
     comparable = all_answers.comparable
     if not comparable.all():
         reasons["with forms of different numbers of tokens"] = int((~comparable).sum())
@@ -148,6 +149,7 @@ def cloze(context: TaskContext) -> Measured:
     majority = commonest[is_compared].astype(float)
     singular = gold[is_compared] == context.examples.classes.index(NUMBERS[0])
     threshold, n_fitted = _threshold_of_train(context, forms)
+    # Log-odds are those of the right form, but the threshold is one of singular against plural.
     less = answers.log_odds - np.where(singular, threshold, -threshold)
     answers_of: list[tuple[dict[str, Any], Floats]] = [
         ({}, preferred),
@@ -181,13 +183,13 @@ def cloze(context: TaskContext) -> Measured:
     for (layer, two), p in zip(layers.items(), tests, strict=True):
         rows += [_answer_row(name, two, of, layer) for name, of in _BY_LAYER.items()]
         rows.append(_answer_row("decodable_less_used", two, "difference", layer, p))
-    answered, log_odds = np.full((2, len(verb_questions)), np.nan)
-    answered[is_compared], log_odds[is_compared] = preferred, answers.log_odds
+    used, log_odds = np.full((2, len(verb_questions)), np.nan)
+    used[is_compared], log_odds[is_compared] = preferred, answers.log_odds
     facts = {"examples": len(preferred)} | {f"left out, {x}": n for x, n in reasons.items()}
     notes = [f"{n} of {len(verb_questions)} verbs are left out: {x}." for x, n in reasons.items()]
     if not context.corpus.splits["test"][split.sentence[0]].written:
         notes.append("The corpus does not say how words are spaced: each has a space before it.")
-    return Measured(rows, {"used": answered, "log_odds": log_odds}, facts=facts, notes=notes)
+    return Measured(rows, {"used": used, "log_odds": log_odds}, facts=facts, notes=notes)
 
 
 def verb_answers(context: TaskContext, questions: Sequence[Question]) -> VerbAnswers:
@@ -212,11 +214,7 @@ def _questions(context: TaskContext, forms: Forms, split: str) -> list[Question 
 
 
 def _threshold_of_train(context: TaskContext, forms: Forms) -> tuple[float, int]:
-    """The threshold on log p(singular) − log p(plural), and the number of verbs it is fitted on.
-
-    Raises:
-        NotServedError: no verb of one number can be used.
-    """
+    """The threshold on log p(singular) − log p(plural), and the number of verbs it is fitted on."""
     questions = _questions(context, forms, "train")
     some = [i for i, x in enumerate(questions) if not isinstance(x, str)]
     some = [some[i] for i in np.random.default_rng(0).permutation(len(some))[:_TRAINING]]

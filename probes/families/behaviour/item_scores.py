@@ -85,6 +85,7 @@ def scored_items(
     if context.options.word_ends:
         scores = scores.with_word_ends()
     columns = columns_of(items, scores, context.model.causal)
+    # Only these are compared with malformed texts, whose scales are added to the same list.
     intact, notes = [values for _, values in columns], notes_of(items, scores)
     for change in PERTURBED if context.options.malformed else ():
         changed = [malformed_item(item, change) for item in items]
@@ -106,6 +107,7 @@ def scored_items(
     facts = {f"scale {i}": scale.name for i, (scale, _) in enumerate(columns, start=1)}
     rows = list(accuracy_rows(items, values.T, [scale for scale, _ in columns], mean_metric))
     rows += by_chance(items)
+    # Rows over all items have neither axis.
     if not pools_phenomena and len({item.phenomenon for item in items}) > 1:
         rows = [row for row in rows if {"paradigm", "phenomenon"} & {*row.axes}]
     return Measured(

@@ -99,6 +99,7 @@ def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) ->
         )
         for x, batches in exact.items()
     }
+    # Seeds the noise of training. It depends on what is measured, not on folders or options.
     drawn_by = f"{context.model.digest} {context.corpus.fingerprint}"
     scores = list(structure_rows(drawn_by, ranks, reported, fitted, splits))
     best = best_layer(scores, reported)
@@ -112,10 +113,11 @@ def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) ->
         arrays={
             "trees": predicted,
             "layers": np.array(list(fitted)),
-            "ranks": np.array([*ranks, 0]),
+            "ranks": np.array([*ranks, 0]),  # 0: the identity, whose scores follow all ranks
             **_arrays(splits, len(ranks) + 1),
             "test_refits": np.stack([test.refits(metric) for metric in SCORES], axis=1),
         },
+        # Probes of bootstrap samples and control trees serve intervals and tests alone.
         parameters={
             f"{probe.kind}.layer-{layer:02d}.rank-{probe.rank:03d}": matrix
             for layer, fit in fitted.items()
