@@ -31,7 +31,7 @@ FURTHEST = 10
 
 @dataclass(frozen=True)
 class Annotation:
-    """The words of a split, in corpus order.
+    """Words of a split with their heads and relations, in corpus order.
 
     Attributes:
         sentence: number of each word's sentence in the split. Shape (words,).
@@ -78,7 +78,7 @@ class Annotation:
 
 
 def annotation_of(sentences: Sequence[Sentence], excluded: NDArray[np.bool_]) -> Annotation:
-    """The annotation of a split.
+    """Annotation of the words of a split.
 
     Args:
         excluded: True for sentences whose words count nowhere. Shape (sentences,).

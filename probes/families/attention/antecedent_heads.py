@@ -46,7 +46,7 @@ candidate."""
 
 
 def mention_counts(sentences: Iterable[Sentence]) -> Counter[tuple[str, str]]:
-    """How often a document mentions an entity in whole mentions."""
+    """Number of whole mentions of each entity of each document."""
     return Counter(
         (s.document, m.entity) for s in sentences for m in s.mentions if m.entity and not m.unfit
     )

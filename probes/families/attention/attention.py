@@ -255,7 +255,9 @@ def feature_rows(context: ModelContext, heads: Heads, gold: Annotation) -> Itera
 
 
 def rows_of_means(metric: str, axes: Axes, values: Floats, heads: Heads) -> Iterator[Row]:
-    """Mean over the texts in which a statistic is defined, beside uniform attention; none if none.
+    """Means over the texts in which a statistic is defined, beside those of uniform attention.
+
+    There are no rows if no text has a value.
 
     Args:
         values: shape (texts, layers, heads + 1); the last head is uniform.
@@ -286,9 +288,7 @@ def relations_and_trees(
         empty_titles += [title] * (not best_heads)
         all_best_heads += best_heads
     if chains:
-        shares = ", ".join(
-            f"{row.axes['baseline']} {printed_score(row.value, 'uas')}" for row in chains
-        )
+        shares = ", ".join(f"{x.axes['baseline']} {printed_score(x.value, 'uas')}" for x in chains)
         notes.append(note_of(TREES, f"Chains on test: {shares}."))
     if rare:
         counts = ", ".join(f"{name} {n}" for name, n in rare.items())

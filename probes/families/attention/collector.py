@@ -177,7 +177,7 @@ class HeadSums(AttentionCollector):
             parts[part][self._rows] = word_values.to(parts[part].dtype).cpu()
 
     def statistics(self, maps: torch.Tensor, layout: Layout, visible: torch.Tensor) -> torch.Tensor:
-        """The statistics of maps; see the function."""
+        """Statistics of maps, to which a subclass adds others."""
         return statistics(maps, layout, visible)
 
     def _empty(self, n_heads: int) -> dict[str, torch.Tensor]:

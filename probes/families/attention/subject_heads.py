@@ -91,6 +91,7 @@ def pair_questions(corpus: Corpus) -> LinkQuestions:
             continue
         words, bad = ("".join(item.texts[x]).split() for x in ("good", "bad"))
         index = next(i for i, (x, y) in enumerate(zip(words, bad, strict=True)) if x != y)
+        # The noun of *the taxi driver*, the only compound, is its second word.
         nouns = [i + 1 + (words[i + 1] == "taxi") for i in range(index) if words[i] == "the"]
         subject, other = nouns[order], nouns[-1 - order]
         kind = "reflexive" if paradigm.startswith("reflexive") else "verb"

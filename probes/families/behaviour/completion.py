@@ -140,9 +140,7 @@ def completion(context: ModelContext) -> Measured:
 
 def _answer_ranks(item: Item, scores: ScoredStretches) -> list[float]:
     """The rank of each answer; -1 for answers of several tokens."""
-    return [
-        float(scores.rank[scores.score_index(text_in(item, answer))]) for answer in item.answers
-    ]
+    return [float(scores.rank[scores.score_index(text_in(item, x))]) for x in item.answers]
 
 
 def _sensitivities(items: Sequence[Item], scores: ScoredStretches) -> list[Column]:

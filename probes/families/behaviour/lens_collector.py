@@ -72,7 +72,7 @@ class LensAnswers(Collector):
         for window in windows:
             is_read = window.position >= self._offset
             if is_read.any():
-                some = {x: getattr(window, x)[is_read] for x in ("place", "owner", "share")}
+                some = {x: getattr(window, x)[is_read] for x in ("position", "owner", "share")}
                 read_windows.append(replace(window, **some))
         return read_windows
 

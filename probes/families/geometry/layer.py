@@ -88,7 +88,7 @@ def geometry_rows(
     stored: Sharded,
     seed: int,
 ) -> Iterator[Row]:
-    """All numbers of a layer.
+    """Rows of a layer: cosines, context, dimensions, lengths and clusters.
 
     Args:
         rows: vectors of the test words. Shape (n, H).

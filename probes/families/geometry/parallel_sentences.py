@@ -161,6 +161,7 @@ def parallel_sentences(context: ModelContext) -> Measured:
     source, *targets = languages
     units = partition([s.document for s in languages[source]])
     fitted = units.of_sentence % 2 == 0
+    # The other documents have odd numbers: 1, 3, 5 become clusters 0, 1, 2.
     cluster, n = units.of_sentence[~fitted] // 2, int(np.count_nonzero(~fitted))
     rows, hits = [], dict(_lexical_hits(context, languages, fitted))
     index = {

@@ -159,6 +159,7 @@ def erasure(context: ModelContext) -> Measured:
     """
     options = context.options
     sample = sampled_sentences(len(context.corpus.splits["test"]), options.sentences)
+    # Only to find the tasks: how many passes one needs is known when its erasers are fitted.
     tasks, notes = probed_samples(context, sample, 1)
     questions = questions_in(context, "test", sample)
     rows: list[Row] = []

@@ -324,10 +324,8 @@ class _ParadigmScores(NamedTuple):
                 reason = "" if between else f"fewer than {FEWEST} pairs of words are exchanged"
                 if between and not (between := informative(between)):
                     reason = "nearly all pairs have the same value"
-                row = Row(
-                    metric, value, layer, *ends(between), n=len(group), p=of_value, why=reason
-                )
-                yield row._replace(axes={**at, **where})
+                row = Row(metric, value, layer, *ends(between), n=len(group), axes={**at, **where})
+                yield row._replace(p=of_value, why=reason)
 
     @property
     def words(self) -> list[str]:

@@ -220,6 +220,7 @@ def own_answers(
         for pass_scores in _scores_by_pass(context, variants, questions.texts, collector):
             order = [pass_scores.view.index[text] for text in questions.texts]
             losses.append(np.add.reduceat(pass_scores.within_word, pass_scores.first)[order])
+            # Each pass reads the same texts, so any of them has their numbers of pieces.
             pieces = np.add.reduceat(pass_scores.pieces, pass_scores.first)[order]
         yield from rows(LOSS, losses, questions.of_text, pieces)
     texts = [text for x in questions.verbs for text in x]

@@ -144,7 +144,7 @@ def structure_rows(
     fitted: Mapping[int, LayerFit],
     splits: Mapping[str, ScoredSplit],
 ) -> Iterator[Row]:
-    """All rows. Rank 0 means the vectors themselves.
+    """Rows of scores, controls and tests between layers. Rank 0 means the vectors themselves.
 
     ``uuas_p_best`` and so on are p-values behind the confidence set of layers: the least corrected
     p of a difference from a layer that scores higher, 1 if no layer does, None if nothing can be
@@ -189,9 +189,8 @@ def structure_rows(
         noise = _noise(f"{name} control trees, chain", spread)
         parts = split.control_parts(split.chain[1:])
         yield split.row("chain_control_uuas", None, parts, mean_share, noise)
-    recalls = [
-        ("recall", layer, test.contributions.hits[i, column]) for i, layer in enumerate(fitted)
-    ]
+    layer_hits = test.contributions.hits[:, column]
+    recalls = [("recall", layer, x) for layer, x in zip(fitted, layer_hits, strict=True)]
     for metric, of_layer, hits in (*recalls, ("chain_recall", None, test.chain[0])):
         for i, words in enumerate(BINS):
             parts = shares(hits[:, i], test.edges[0][:, i])
