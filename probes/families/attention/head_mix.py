@@ -90,7 +90,6 @@ def fitted_weights(groups: Sequence[Group], strengths: Sequence[float] = STRENGT
 
     points = [np.zeros(2 * n_heads)]
     exact = {"ftol": 1e-10, "gtol": 1e-6, "maxcor": 20}
-    # Each fit starts where the one with the stronger prior ended.
     for strength in strengths:
         fit = minimize(objective, points[-1], (strength,), "L-BFGS-B", True, options=exact)
         points.append(fit.x)

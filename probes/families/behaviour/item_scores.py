@@ -85,7 +85,6 @@ def scored_items(
     if context.options.word_ends:
         scores = scores.with_word_ends()
     columns = columns_of(items, scores, context.model.causal)
-    # Only these are compared with malformed texts, whose scales are added to the same list.
     intact, notes = [values for _, values in columns], notes_of(items, scores)
     for change in PERTURBED if context.options.malformed else ():
         changed = [malformed_item(item, change) for item in items]

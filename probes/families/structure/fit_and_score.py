@@ -98,7 +98,7 @@ def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) ->
         arrays={
             "trees": predicted,
             "layers": np.array(list(fitted)),
-            "ranks": np.array([*ranks, 0]),  # 0: the identity, whose scores follow all ranks
+            "ranks": np.array([*ranks, 0]),
             **_arrays(splits, len(ranks) + 1),
             "test_refits": np.stack([test.refits(metric) for metric in SCORES], axis=1),
         },

@@ -181,7 +181,6 @@ def _transfer_rows(context: TaskContext, name: str, trained: Trained) -> Iterato
     between, p = np.full((2 * n, 2), np.nan), [math.nan] * (2 * n)
     if draws_of(context.scorers["test"].gold) is not None:
         between = interval(replicates.values - np.tile(own_replicates.values, (2, 1)))
-        # Each of the two kinds of vectors is compared with the same own probe, layer by layer.
         p = p_values_of([own_replicates, replicates], [(i % n, n + i) for i in range(2 * n)])
     for index, (vectors, layer) in enumerate(product((None, "centred"), layers)):
         axes = {"train": name, "vectors": vectors}
