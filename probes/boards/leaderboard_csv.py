@@ -15,13 +15,7 @@ import pandas as pd
 
 from probes.common.files import published
 from probes.common.locks import SUFFIX, locked
-from probes.frames.frame import (
-    RecordFrame,
-    axes_by_text,
-    frame_of,
-    load,
-    numbered,
-)
+from probes.frames.frame import RecordFrame, axes_by_text, frame_of, load, numbered
 from probes.measurements.catalogue import family_modules
 from probes.measurements.measurement import EVIDENCE
 from probes.records.record import Record

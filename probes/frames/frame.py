@@ -221,7 +221,7 @@ def _are_shipped(paths: Sequence[Path]) -> list[bool]:
 def _most_complete(frame: RecordFrame) -> RecordFrame:
     """The most complete record of every measurement; of equal ones the first.
 
-    Those with another content than the one that is kept are counted in a message; -v names them.
+    Duplicates with other content are counted in a message; -v names them.
     """
     headers = frame.headers
     several = headers.duplicated(IDENTITY, keep=False)
@@ -418,8 +418,7 @@ def numbered(records: Iterable[Record]) -> dict[File, Record]:
 
 
 def frame_of(
-    records: Mapping[File, Record],
-    header: Collection[str] = HEADER_KINDS.keys(),
+    records: Mapping[File, Record], header: Collection[str] = HEADER_KINDS.keys()
 ) -> RecordFrame:
     """The frame of records that were `validated`.
 

@@ -54,9 +54,7 @@ def long_frame(records: Iterable[Record]) -> pd.DataFrame:
     return labelled_frame(("", record) for record in records)
 
 
-def labelled_frame(
-    records: Mapping[str, Record] | Iterable[tuple[str, Record]],
-) -> pd.DataFrame:
+def labelled_frame(records: Mapping[str, Record] | Iterable[tuple[str, Record]]) -> pd.DataFrame:
     """The long frame of records by label, which names the model; "" keeps its own name."""
     labelled = [*(records.items() if isinstance(records, Mapping) else records)]
     record_frame = frame_of(numbered(record for _, record in labelled), HEADER)

@@ -15,6 +15,7 @@ from probes.statistics.metrics import bounds_of
 
 _TYPES = {TEXT: str, WHOLE: int, NUMBER: float, TRUTH: bool}
 
+# The frame has columns of 64-bit whole numbers.
 _MOST = (1 << 63) - 1
 
 _BOUNDS = {
