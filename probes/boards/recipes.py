@@ -138,8 +138,8 @@ class RecipeResult:
         per_seed = [x for x in replicates or () if x]
         if len(per_seed) < len(results):
             return {}
-        places = {layer: i for i, layer in enumerate(layers) if self.mean(layer) is not None}
-        return {layer: [x.row(i) for x in per_seed] for layer, i in places.items()}
+        indices = {layer: i for i, layer in enumerate(layers) if self.mean(layer) is not None}
+        return {layer: [x.row(i) for x in per_seed] for layer, i in indices.items()}
 
     def score_cell(self, layer: int) -> Cell:
         """The mean score of a layer, with an interval over seeds and documents."""

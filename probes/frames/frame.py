@@ -457,17 +457,17 @@ def _typed(columns: Mapping[str, list[Any]]) -> pd.DataFrame:
 
 
 def _axes_as_json(record: Record) -> Iterator[str]:
-    """The places of each row on further axes."""
+    """The values of each row on further axes."""
     names, texts = record.rows.axes, dict[tuple[object, ...], str]()
-    for places in zip(*names.values(), strict=True) if names else repeat((), len(record.rows)):
-        # 1 and 1.0 are equal, and different places.
-        key = (*places, *map(type, places))
+    for axis_values in zip(*names.values(), strict=True) if names else repeat((), len(record.rows)):
+        # 1 and 1.0 are equal, and different values.
+        key = (*axis_values, *map(type, axis_values))
         if key not in texts:
-            axes = {name: x for name, x in zip(names, places, strict=True) if x is not None}
+            axes = {name: x for name, x in zip(names, axis_values, strict=True) if x is not None}
             texts[key] = json.dumps(axes) if axes else ""
         yield texts[key]
 
 
 def axes_by_text(rows: pd.DataFrame) -> dict[str, dict[str, AxisValue]]:
-    """The places that every distinct text in the column `axes` stands for."""
+    """The axes that every distinct text in the column `axes` stands for."""
     return {text: json.loads(text) if text else {} for text in rows["axes"].unique()}

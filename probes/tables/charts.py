@@ -493,11 +493,11 @@ def _wrapped(text: str, width: int) -> str:
     return "\n".join(line for wrapped in lines for line in wrapped)
 
 
-def _axis_order(places: pd.Series) -> list[Any]:
-    """Places in their order: names as they come, then whole numbers ascending."""
-    unique_places = list(dict.fromkeys(places))
-    numbers = [x for x in unique_places if isinstance(x, Real)]
-    return [x for x in unique_places if x not in numbers] + sorted(numbers, key=float)
+def _axis_order(values: pd.Series) -> list[Any]:
+    """Distinct values in their order: names as they come, then whole numbers ascending."""
+    unique_values = list(dict.fromkeys(values))
+    numbers = [x for x in unique_values if isinstance(x, Real)]
+    return [x for x in unique_values if x not in numbers] + sorted(numbers, key=float)
 
 
 def _axis_letters(names: Iterable[str]) -> float:

@@ -104,15 +104,15 @@ class ModelRows:
         """The rows that a claim reads, at all layers that it needs."""
         record = self.record(reads)
         facts = {"@rank": record.facts.get("rank"), "@n_layers": self.n_layers}
-        places = {axis: facts.get(x, x) for axis, x in reads.axes.items()}
+        axes = {axis: facts.get(x, x) for axis, x in reads.axes.items()}
         rows = [
             row
             for row in record.rows.with_metric(reads.metric)
             if row.split in ("test", "all")
-            and row.axes.keys() == places.keys()
+            and row.axes.keys() == axes.keys()
             and all(
                 row.axes[axis] in (x if isinstance(x, tuple) else (x,)) or x is ...
-                for axis, x in places.items()
+                for axis, x in axes.items()
             )
             and reads.keep(self, row)
         ]
