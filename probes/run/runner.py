@@ -164,12 +164,14 @@ def _layers(run: ModelRun) -> tuple[int, ...]:
 def _task_context(run: ModelRun, reader: CorpusReader, job: Job) -> TaskContext:
     task = run.task(job.task)
     assert task is not None
+    # First, since its errors say that the task is at fault, not this job.
+    data = reader.data(task)
     # Reading them is in vain for other measurements than transfer.
     corpora = [other.corpus for other in run.elsewhere if job.trained]
     elsewhere = {corpus.source.name: corpus.value for corpus in corpora}
     return TaskContext(
         **_of_model(reader, job),
-        data=reader.data(task),
+        data=data,
         spec=PROBES[job.family],
         memory=reader.memory,
         scores=job.scores.get(job.of),
