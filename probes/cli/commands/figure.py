@@ -47,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--task", type=names, default=(), metavar="T,…", help="only these tasks")
     add("--model", type=names, default=(), metavar="M,…", help="only these models")
+    # Separated by blanks, not commas: the corpus of a tree may be several files.
     add("--corpus", nargs="+", default=(), metavar="C", help="only these; for tree: its corpus")
     for command in family_figures.values():
         importlib.import_module(command.module).add_arguments(parser)
