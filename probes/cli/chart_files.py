@@ -167,9 +167,7 @@ def _of_corpus(
             f"--measurement {measurement}: the figure {name} is one of {listed(names)}."
         )
     names = [measurement] if measurement else names
-    figure_records = {
-        path: record for path, record in corpus_records.items() if record.measurement in names
-    }
+    figure_records = {path: x for path, x in corpus_records.items() if x.measurement in names}
     measured = sorted({record.measurement for record in figure_records.values()}, key=names.index)
     if len(measured) > 1:
         raise UserError(

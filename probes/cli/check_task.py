@@ -68,6 +68,7 @@ def check_task(task: Task, corpus: Corpus) -> TaskReport:
     informed = served.informed(corpus.splits["train"])
     clock = time.perf_counter()
     require_repeatable(informed, corpus)
+    # The check applies the rule twice to each sentence.
     n_applications = 2 * sum(1 for _ in corpus)
     seconds = (time.perf_counter() - clock) / max(1, n_applications)
     read_layers = layers_read(task, corpus)

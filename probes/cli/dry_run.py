@@ -111,6 +111,7 @@ class _ModelPlan:
             scores_exist = not job.definition.is_evidence or job.of in self._run.results
             extent = self._run.extent_of(job) if scores_exist else self._expected(job)
             if not extent:
+                # The record is complete, or the measurement does not apply and has none.
                 self.present += job.path.exists()
                 continue
             size = counted(len(extent), "layer")

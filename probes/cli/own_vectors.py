@@ -192,6 +192,7 @@ def _array_of_layer(layer: object, vectors: Any) -> NDArray[Any] | csr_array:
             "shape (examples, dimensions)."
         )
     if isinstance(array, csr_array) and not array.has_canonical_format:
+        # Duplicates are added up in place, and the array may be the user's own.
         array = array.copy()
         array.sum_duplicates()
     values = array.data if isinstance(array, csr_array) else array

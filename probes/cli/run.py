@@ -125,6 +125,7 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
     def show(stage: Stage) -> None:
         """Print the tables of the probe families whose scores have been made, once."""
         new = {family for run in runs for _, family in run.results} - shown_families
+        # Other formats are printed at the end, where the complete tables are.
         if new and printer.immediate:
             _print_scores(runs, new)
             shown_families.update(new)

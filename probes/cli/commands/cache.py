@@ -90,8 +90,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UserError: a flag is missing that another one needs, or something cannot be deleted.
     """
-    # Not a comparison with <, which would let NaN pass.
-    if options.older_than is not None and not options.older_than >= 0:
+    if options.older_than is not None and not options.older_than >= 0:  # < would let NaN pass
         raise UserError(f"--older-than {options.older_than:g}: give a number of at least 0.")
     prune_flags = {"--older-than": options.older_than is not None, "--dry-run": options.dry_run}
     if options.prune is None and any(prune_flags.values()):
@@ -141,6 +140,7 @@ def _store(folder: Path) -> Entry:
         parts: list[set[str]] = [set() for _ in range(manifest["shards"])]
         for shard in read_shards(folder, manifest["shards"]):
             parts[shard.number].update(shard.files)
+        # Runs read the store that replaces this one.
         state = BROKEN if replacement(folder) else WHOLE
     except UserError:
         return Entry(folder, int(size), used, {}, BROKEN)

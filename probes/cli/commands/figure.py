@@ -58,8 +58,7 @@ def run(options: argparse.Namespace) -> int:
     """Draw the figure and print its path.
 
     Raises:
-        UserError: the format or the figure is unknown, or the folders do not hold exactly one group
-            of comparable results or records.
+        UserError: the format or the figure is unknown, or a flag does not apply to it.
     """
     if options.output.suffix.lower() not in FORMATS:
         raise UserError(f"{options.output}: the name must end in one of {', '.join(FORMATS)}.")
