@@ -38,11 +38,11 @@ FIGURES = {
     "steps": "steps",
     "compression": "compression",
 }
-"""Functions of `probes.boards.score_charts` by figure. They see all tasks and their evidence."""
+"""Functions of `probes.boards.score_charts` by figure of all tasks, with their evidence."""
 
 
 USE = "use"
-"""The figure of scores beside what the model uses, which may be of several corpora."""
+"""Name of the figure of scores beside what the model uses, which may be of several corpora."""
 
 
 def figure_names() -> list[str]:
@@ -79,6 +79,7 @@ def figure(
         raise UserError(f"No figure is called {kind!r}. {did_you_mean(kind, kinds)}")
     results = {path: x for path, x in records.items() if isinstance(x, Result)}
     corpus_records = {path: x for path, x in records.items() if path not in results}
+    # --model may have left out the random twins, which floors of the other models come from.
     if kind in (*FIGURES, USE) and len(among) > len(records):
         all_results = [x for x in among if isinstance(x, Result)]
         results = {path: with_floor(x, all_results) for path, x in results.items()}
@@ -166,9 +167,7 @@ def _of_corpus(
             f"--measurement {measurement}: the figure {name} is one of {listed(names)}."
         )
     names = [measurement] if measurement else names
-    figure_records = {
-        path: record for path, record in corpus_records.items() if record.measurement in names
-    }
+    figure_records = {path: x for path, x in corpus_records.items() if x.measurement in names}
     measured = sorted({record.measurement for record in figure_records.values()}, key=names.index)
     if len(measured) > 1:
         raise UserError(
@@ -189,10 +188,8 @@ def _of_corpus(
             f"{where}: these records cannot be compared in one figure ({titles}); name the folders "
             "of one corpus, such as results/*/ewt."
         )
-    (corpus_group,) = groups
-    return corpus_group.measurement, findings_of(
-        corpus_group.measurement, corpus_group.records, corpus_group.paths
-    )
+    (group,) = groups
+    return group.measurement, findings_of(group.measurement, group.records, group.paths)
 
 
 def _one_group(results: Mapping[Path, Result], where: str, family: str) -> Group:

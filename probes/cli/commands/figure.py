@@ -47,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--task", type=names, default=(), metavar="T,…", help="only these tasks")
     add("--model", type=names, default=(), metavar="M,…", help="only these models")
+    # Separated by blanks, not commas: the corpus of a tree may be several files.
     add("--corpus", nargs="+", default=(), metavar="C", help="only these; for tree: its corpus")
     for command in family_figures.values():
         importlib.import_module(command.module).add_arguments(parser)
@@ -57,8 +58,7 @@ def run(options: argparse.Namespace) -> int:
     """Draw the figure and print its path.
 
     Raises:
-        UserError: the format or the figure is unknown, or the folders do not hold exactly one group
-            of comparable results or records.
+        UserError: the format or the figure is unknown, or a flag does not apply to it.
     """
     if options.output.suffix.lower() not in FORMATS:
         raise UserError(f"{options.output}: the name must end in one of {', '.join(FORMATS)}.")
