@@ -172,7 +172,7 @@ def expected_layers(group: Group, style: Style) -> Plot:
             for kind, metric in _KINDS.items():
                 row = result.row(LOCALISATION, metric)
                 if row is None:
-                    missing[model] = get_measurement(LOCALISATION).missing_of(result)
+                    missing[model] = get_measurement(LOCALISATION).reason_missing(result)
                     continue
                 low, high = row.interval or (None, None)
                 text = "undefined" if kind == EXPECTED and row.value is None else ""

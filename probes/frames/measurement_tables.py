@@ -51,7 +51,7 @@ def findings_of(
         if (finding := measurement.own_record(record)) is not None:
             findings[label] = finding
         else:
-            missing[label] = measurement.missing_of(record)
+            missing[label] = measurement.reason_missing(record)
     return RecordsByModel(findings, paths, missing)
 
 

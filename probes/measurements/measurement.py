@@ -144,10 +144,8 @@ def _none(*_: Any) -> None:
     return None
 
 
-def _unmeasured(result: Result) -> str:
-    from probes.records.result import UNMEASURED
-
-    return UNMEASURED
+def _nothing_further(result: Result) -> str:
+    return ""
 
 
 def _no_more_tables(record: Record) -> Sequence[Table]:
@@ -189,7 +187,8 @@ class Measurement:
         use_columns: numbers by layer that `show --by use` puts beside scores.
         extent: called with a `Request`; returns the number of repetitions by layer, empty to
             measure nothing. A stored record is kept if it has all of these layers.
-        missing: called with (task, probe, level); returns why it is not measured, or "".
+        missing: called with (task, probe, level); returns why it is not measured, or "". The task
+            may be the one in a stored result, which has no rule.
         also_for_twins: whether evidence of random twins is always gathered, not only if it is full.
         reads: called with (corpus, options); returns the texts that the collector reads, None for
             all sentences.
@@ -199,7 +198,8 @@ class Measurement:
         shares_arrays: whether the arrays have neither text nor labels, such as sums over sentences,
             and may be passed on where a licence forbids text.
         variant_for_items: the measurement to make instead for a corpus of items.
-        missing_of: called with a result; returns why it lacks this measurement, for charts.
+        missing_of: called with a result; returns a further reason for which it lacks this
+            measurement, such as its layers, or "".
         more_tables: called with a record; returns tables that follow those of the views.
         csv_lines: called with a record; returns the lines of its CSV file, by column.
         csv_name: name of that file without its ending; by default the measurement's name.
@@ -215,14 +215,14 @@ class Measurement:
     shows: Sequence[AnyView] = ()
     use_columns: Sequence[UseColumn] = ()
     extent: Callable[[Any], FitsPerLayer] = _every_layer
-    missing: Callable[[Task, ProbeSpec, Level], str] = _no_reason
+    missing: Callable[[Any, ProbeSpec, Level], str] = _no_reason
     also_for_twins: bool = False
     reads: Callable[[Corpus, Any], View | None] = _none
     collector: Callable[[Corpus, Sequence[int], Any], Collector | None] = _none
     head: Literal["", "needed", "used"] = ""
     shares_arrays: bool = False
     variant_for_items: str = ""
-    missing_of: Callable[[Result], str] = _unmeasured
+    missing_of: Callable[[Result], str] = _nothing_further
     more_tables: Callable[[Record], Sequence[Table]] = _no_more_tables
     csv_lines: Callable[[Record], Iterable[Mapping[str, AxisValue]]] = csv_lines
     csv_name: str = ""
@@ -256,6 +256,13 @@ class Measurement:
         """The reason why a corpus with these annotation layers cannot be measured, or ''."""
         layer_names = [name for name in self.needs if name not in layers]
         return f"it has no {' and no '.join(layer_names)}" if layer_names else ""
+
+    def reason_missing(self, result: Result) -> str:
+        """The reason why a result lacks this evidence, for tables and charts."""
+        from probes.records.result import UNMEASURED
+
+        reason = self.missing(result.task, result.probe, "full")
+        return reason or self.missing_of(result) or UNMEASURED
 
     def is_complete(self, record: Record, request: Request) -> bool:
         """Whether a stored record has all that is requested, and evidence has the same scores."""

@@ -20,7 +20,7 @@ from probes.measurements.measurement import EvidenceRequest, Level, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import FitsPerLayer
-from probes.records.result import UNMEASURED, Result
+from probes.records.result import Result
 from probes.records.row import Row
 from probes.records.values import Interval, ends
 from probes.statistics.bootstrap import Draws, bounds, draws_of, interval, replicates
@@ -28,7 +28,7 @@ from probes.statistics.gold import Gold
 from probes.statistics.metrics import Metric, mean_value, metrics
 from probes.statistics.sums import sparse_matrix
 from probes.tasks.task import Task
-from probes.training.families import is_convex, may_be_convex
+from probes.training.families import why_not_convex
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats
@@ -42,11 +42,8 @@ _NOTE = (
 )
 
 
-_NOT_CONVEX = "only convex probes are fitted on concatenated layers"
-
-
 def _reason_not_to_concatenate(task: Task, probe: ProbeSpec, level: Level) -> str:
-    return "" if is_convex(probe) else _NOT_CONVEX
+    return why_not_convex(probe, "are fitted on concatenated layers")
 
 
 def _layers_above_embeddings(request: EvidenceRequest) -> FitsPerLayer:
@@ -58,14 +55,10 @@ def _layers_above_embeddings(request: EvidenceRequest) -> FitsPerLayer:
     return {layer: 1 for layer in layers if layer}
 
 
-def _why_not_concatenated(result: Result) -> str:
-    if not may_be_convex(result.probe):
-        return _NOT_CONVEX
+def _reason_of_layers(result: Result) -> str:
     if 0 not in result.extent:
         return "layer 0 was not probed"
-    if len(result.extent) == 1:
-        return "only layer 0 was probed"
-    return UNMEASURED
+    return "only layer 0 was probed" if len(result.extent) == 1 else ""
 
 
 @measurement(
@@ -74,7 +67,7 @@ def _why_not_concatenated(result: Result) -> str:
     version=2,
     missing=_reason_not_to_concatenate,
     extent=_layers_above_embeddings,
-    missing_of=_why_not_concatenated,
+    missing_of=_reason_of_layers,
     shows=(
         Pivot(
             "bits per example that a layer adds to layer 0",

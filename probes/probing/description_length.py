@@ -13,11 +13,10 @@ from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Level, Measured, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.probe_spec import ProbeSpec
-from probes.records.result import UNMEASURED, Result
 from probes.records.row import AxisValue, Row
 from probes.records.values import Interval, ends
 from probes.tasks.task import Task
-from probes.training.families import family_of, is_convex, may_be_convex
+from probes.training.families import family_of, why_not_convex
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,15 +36,7 @@ _OF_TRAIN = {"split": "train"}
 def _reason_without_code(task: Task, probe: ProbeSpec, level: Level) -> str:
     if task.kind == "regression":
         return "it is not defined for regression"
-    return "" if is_convex(probe) else "only convex probes have an online code"
-
-
-def _why_no_code(result: Result) -> str:
-    if result.task.kind == "regression":
-        return "it is not defined for regression"
-    if not may_be_convex(result.probe):
-        return "only convex probes have an online code"
-    return UNMEASURED
+    return why_not_convex(probe, "have an online code")
 
 
 @measurement(
@@ -53,7 +44,6 @@ def _why_no_code(result: Result) -> str:
     after="scores",
     version=2,
     missing=_reason_without_code,
-    missing_of=_why_no_code,
     shows=(
         Pivot(
             "compression: length of the uniform code over that of the training labels",

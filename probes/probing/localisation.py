@@ -24,14 +24,14 @@ from probes.measurements.measurement import LOCALISATION, Level, Measured, Reque
 from probes.measurements.pivots import Pivot
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import FitsPerLayer
-from probes.records.result import UNMEASURED, Result
+from probes.records.result import Result
 from probes.records.row import Row
 from probes.records.values import Estimate, ends
 from probes.statistics.bootstrap import LEVEL, bounds, draws_of, interval, replicates
 from probes.statistics.metrics import metrics
 from probes.statistics.partition import FEWEST
 from probes.tasks.task import Task
-from probes.training.families import is_convex, may_be_convex
+from probes.training.families import why_not_convex
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,7 +45,7 @@ N_SAMPLES = 2
 
 
 def _reason_without_mixes(task: Task, probe: ProbeSpec, level: Level) -> str:
-    return "" if is_convex(probe) else "only convex probes are fitted on mixes"
+    return why_not_convex(probe, "are fitted on mixes")
 
 
 def _all_layers_or_none(request: Request) -> FitsPerLayer:
@@ -54,12 +54,8 @@ def _all_layers_or_none(request: Request) -> FitsPerLayer:
     return dict.fromkeys(request.layers, 1) if has_all else {}
 
 
-def _why_no_mixes(result: Result) -> str:
-    if not result.has_all_layers:
-        return "not all layers were probed"
-    if not may_be_convex(result.probe):
-        return "only convex probes are fitted on mixes"
-    return UNMEASURED
+def _reason_of_layers(result: Result) -> str:
+    return "" if result.has_all_layers else "not all layers were probed"
 
 
 @measurement(
@@ -68,7 +64,7 @@ def _why_no_mixes(result: Result) -> str:
     version=2,
     missing=_reason_without_mixes,
     extent=_all_layers_or_none,
-    missing_of=_why_no_mixes,
+    missing_of=_reason_of_layers,
     shows=(
         Pivot(
             "probes on mixes of layers 0 to k",

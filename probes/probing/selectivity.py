@@ -17,7 +17,7 @@ from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import EvidenceRequest, Measured, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.record import FitsPerLayer
-from probes.records.result import UNMEASURED, Result
+from probes.records.result import Result
 from probes.records.row import Row
 from probes.records.values import Interval, ends
 from probes.statistics.bootstrap import bounds, draws_of, interval, replicates
@@ -47,8 +47,8 @@ def _controls_per_layer(request: EvidenceRequest) -> FitsPerLayer:
     return dict.fromkeys(layers, N_CONVEX_CONTROLS if full and convex else N_CONTROLS)
 
 
-def _why_no_controls(result: Result) -> str:
-    return UNMEASURED if result.examples.typed else "its examples have no types"
+def _reason_without_controls(result: Result) -> str:
+    return "" if result.examples.typed else "its examples have no types"
 
 
 @measurement(
@@ -56,7 +56,7 @@ def _why_no_controls(result: Result) -> str:
     after="scores",
     version=3,
     extent=_controls_per_layer,
-    missing_of=_why_no_controls,
+    missing_of=_reason_without_controls,
     shows=(
         Pivot(
             "score on the task minus score on its control task",

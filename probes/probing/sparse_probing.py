@@ -18,7 +18,6 @@ from probes.measurements.pivots import Pivot
 from probes.probing.scores import intervals_by_metric
 from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.records.record import FitsPerLayer
-from probes.records.result import UNMEASURED, Result
 from probes.records.row import AxisValue, Row
 from probes.records.values import ends
 from probes.tasks.task import Task
@@ -31,8 +30,6 @@ N_FEATURE_DRAWS, N_MORE_FEATURE_DRAWS = 3, 10
 
 _FAMILY = "sparse"
 
-_WHY_NOT = "only sparse probes have a number of features"
-
 
 def _feature_draws_per_layer(request: Request) -> FitsPerLayer:
     n_draws = N_MORE_FEATURE_DRAWS if request.level == "full" else N_FEATURE_DRAWS
@@ -40,11 +37,7 @@ def _feature_draws_per_layer(request: Request) -> FitsPerLayer:
 
 
 def _reason_not_sparse(task: Task, probe: ProbeSpec, level: Level) -> str:
-    return "" if probe.family == _FAMILY else _WHY_NOT
-
-
-def _why_not_sparse(result: Result) -> str:
-    return UNMEASURED if result.probe.family == _FAMILY else _WHY_NOT
+    return "" if probe.family == _FAMILY else "only sparse probes have a number of features"
 
 
 _NOTE = (
@@ -58,7 +51,6 @@ _NOTE = (
     after="scores",
     extent=_feature_draws_per_layer,
     missing=_reason_not_sparse,
-    missing_of=_why_not_sparse,
     shows=(
         Pivot(
             "score by number of features k",
