@@ -86,17 +86,17 @@ def _chart_scores(scores: pd.DataFrame) -> pd.DataFrame:
     frame = scores.assign(**{x: (scores[x].astype(float) * scale).round(4) for x in columns})
     frame["mark"] = "none"
     # The last mark replaces the others: a layer that is best may be tied as well.
-    for column, mark in zip(("tied", "best", "beaten", "floored"), _MARKS, strict=True):
+    for column, mark in _MARKS.items():
         frame.loc[frame[column].astype(bool), "mark"] = mark
     return frame
 
 
-_MARKS = (
-    "not significantly worse",
-    "best on dev",
-    "worse than another",
-    "not significantly above the floor",
-)
+_MARKS = {
+    "tied": "not significantly worse",
+    "best": "best on dev",
+    "beaten": "worse than another",
+    "floored": "not significantly above the floor",
+}
 
 
 # Figures.

@@ -298,32 +298,32 @@ class TaskContext(ModelContext):
     def fits(
         self,
         layers: Sequence[int],
-        draws: Sequence[FitSeed],
+        seeds: Sequence[FitSeed],
         labels: Labels | None = None,
         in_training: NDArray[Any] | None = None,
     ) -> Fits:
         """Fit probes at some layers, in groups that fit in memory, and predict dev and test.
 
         Args:
-            draws: seed and training sample of each of the K fits of a layer.
+            seeds: seed and training sample of each of the K fits of a layer.
             labels: other labels than the task's; one set for all fits, or one per fit.
             in_training: training examples of each fit, in the split's order (K, n); by default all.
 
         Raises:
             TaskError: a dev loss is not finite.
         """
-        groups, data = list(self.groups(layers, len(draws))), self.data
-        steps = fit_steps(self.spec, data.sentences("train"), data.n_outputs, draws, in_training)
+        groups, data = list(self.groups(layers, len(seeds))), self.data
+        steps = fit_steps(self.spec, data.sentences("train"), data.n_outputs, seeds, in_training)
         with self.bar(len(groups) * steps):
             return concatenated_fits(
-                self._fits_of_group(*group, draws, labels, in_training) for group in groups
+                self._fits_of_group(*group, seeds, labels, in_training) for group in groups
             )
 
     def _fits_of_group(
         self,
         layers: Sequence[int],
         room: int,
-        draws: Sequence[FitSeed],
+        seeds: Sequence[FitSeed],
         labels: Labels | None,
         in_training: NDArray[Any] | None,
     ) -> Fits:
@@ -345,7 +345,7 @@ class TaskContext(ModelContext):
             # Evidence concerns the scored probe, and so uses the same strength.
             rows = [self.scores.at("strength", layer, "train") for layer in layers]
             strengths = torch.tensor([row.value for row in rows if row], dtype=torch.float64)
-        fitted = fit(train, dev, data.n_outputs, spec, draws, strengths)
+        fitted = fit(train, dev, data.n_outputs, spec, seeds, strengths)
         unit = None if data.n_outputs else data.unit
         self._require_finite(fitted)
         predicted = {}

@@ -174,8 +174,8 @@ def _rows_of_layers(context: TaskContext, fits: Fits) -> Iterator[Row]:
             for metric, value in of_dev.items():
                 yield Row(metric, value, layer, split="dev", axes=axes)
             for metric, value in of_test.items():
-                between = None if seed else intervals[metric][index]
-                yield Row(metric, value, layer, *ends(between), axes=axes)
+                ends_of_score = None if seed else intervals[metric][index]
+                yield Row(metric, value, layer, *ends(ends_of_score), axes=axes)
             for metric, split, values in (
                 ("strength", "train", fits.strength),
                 ("stopped", "dev", fits.stopped),

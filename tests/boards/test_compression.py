@@ -159,9 +159,9 @@ def test_the_figure_shows_shares_by_size(folder, capsys):
     ends = [column(drawn.chart, end, **of_pos) for end in ("low", "high")]
     shares = [100 * x for x in kept(folder, "pos")["medium"].interval]
     assert [x[0] for x in ends] == pytest.approx(shares)
-    assert main(["figure", "compression", str(folder), "-o", str(folder / "a.svg")]) == 0
+    assert main(["figure", "kept-gain", str(folder), "-o", str(folder / "a.svg")]) == 0
     text = (folder / "a.svg").read_text()
     assert all(x in text for x in ("large", "parameters", "kept, %"))
     alone = [str(x) for x in folder.glob("medium*")]
-    assert main(["figure", "compression", *alone, "-o", str(folder / "b.svg")]) == 2
+    assert main(["figure", "kept-gain", *alone, "-o", str(folder / "b.svg")]) == 2
     assert "medium: there is no other model" in capsys.readouterr().err

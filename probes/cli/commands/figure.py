@@ -8,7 +8,7 @@ from pathlib import Path
 
 from probes.boards.shown_together import corpus_records_of
 from probes.cli.arguments import add_folders, add_places, names, path_argument
-from probes.cli.chart_files import figure, figure_names
+from probes.cli.chart_files import INCLUDE, figure, figure_names
 from probes.cli.results import FORMATS, only, records_below
 from probes.common.errors import UserError, names_in
 from probes.common.registry import did_you_mean
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     family_figures = registered_commands("figures")
     if options.kind not in (kinds := [*figure_names(), *family_figures]):
         raise UserError(
-            f"No figure is called {options.kind!r}. {did_you_mean(options.kind, kinds)}"
+            f"No figure is called {options.kind!r}. {did_you_mean(options.kind, kinds)} {INCLUDE}"
         )
     # The drawing library is slow to import.
     from probes.tables import figures
