@@ -355,7 +355,7 @@ def _labels_of(task: Task, example: Example) -> tuple[str, ...]:
 def _ambiguous_types(task: Task, corpus: Corpus) -> set[str]:
     """Types that have several labels in train."""
     labels: dict[str, set[Label]] = defaultdict(set)
-    for sentence in corpus.splits["train"]:
+    for sentence in task.texts(corpus.splits["train"]):
         for item in task.examples(sentence):
             if isinstance(item, Example):
                 labels[item.type].add(item.label)
