@@ -43,7 +43,7 @@ def sentiment() -> tuple[list[Example], list[Example]]:
 
 
 def neighbours(path: Path) -> tuple[list[Example], list[Example]]:
-    """For each two sentences in a row, these and the first with one of another document."""
+    """Pairs of neighbouring sentences, and as many whose second one is of another document."""
     chunks = re.split(r"^# newdoc id", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     documents = [re.findall(r"^# text = (.*)$", x, flags=re.MULTILINE) for x in chunks[1:]]
     random.shuffle(documents)

@@ -51,15 +51,15 @@ def main() -> int:
     options = parse()
     with tempfile.TemporaryDirectory() as scratch:
         results: dict[str, Any] = {"device": name_of(options.device), "torch": torch.__version__}
-        for name, value in measured(options, Path(scratch)):
+        for name, value in card_numbers(options, Path(scratch)):
             results[name] = value
             print(f"{name}: {value}", flush=True)
             write(results, options.output)  # what is there stays if the time runs out
     return 0 if results["vectors agree"] and results["scores agree"] else 1
 
 
-def measured(options: argparse.Namespace, scratch: Path) -> Iterator[tuple[str, Any]]:
-    """Each number with its name, the cheapest first."""
+def card_numbers(options: argparse.Namespace, scratch: Path) -> Iterator[tuple[str, Any]]:
+    """Names and numbers of the card, the cheapest ones first."""
     device, tiny = options.device, options.tiny
     folders = {name: shape(options.folder / name, scratch / name, tiny) for name in SMALL}
     settings: dict[str, Any] = {
@@ -126,7 +126,7 @@ def measured(options: argparse.Namespace, scratch: Path) -> Iterator[tuple[str, 
 
 
 def shape(folder: Path, copy: Path, tiny: bool) -> Path:
-    """The folder of a shape; of a small one a copy."""
+    """Folder of a shape, or a copy with the small one."""
     if not tiny:
         return folder
     shutil.copytree(folder, copy)
@@ -136,12 +136,12 @@ def shape(folder: Path, copy: Path, tiny: bool) -> Path:
 
 
 def name_of(device: str) -> str:
-    """The name of a card; of another device what it is called."""
+    """Name of a card, or of another device."""
     return torch.cuda.get_device_name(device) if device.startswith("cuda") else device
 
 
-def finished(device: torch.device | str) -> float:
-    """The time at which a device has done all that it was told."""
+def time_when_done(device: torch.device | str) -> float:
+    """Time at which a device has done everything that was queued."""
     if torch.device(device).type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()
@@ -154,9 +154,9 @@ def product_rate(dtype: torch.dtype, device: str, tiny: bool) -> float:
     left.mm(right)
     seconds = []
     for _ in range(9):
-        clock = finished(device)
+        clock = time_when_done(device)
         left.mm(right)
-        seconds.append(finished(device) - clock)
+        seconds.append(time_when_done(device) - clock)
     return 2 * side**3 / statistics.median(seconds)
 
 
@@ -185,10 +185,10 @@ def extraction(encoder: Encoder, view: View, step: int, cache: Path) -> tuple[fl
     tokens = sum(len(p.ids) + encoder.specials for p in encoder.split(view.texts))
     embeddings = encoder.model.get_input_embeddings().weight
     weights = sum(w.numel() for w in encoder.model.parameters() if w.dim() == 2)
-    clock = finished(encoder.device)
+    clock = time_when_done(encoder.device)
     reading = word_vectors(cache, encoder.info, "bfloat16", view, layers)
     vectors_of(reading, encoder, default_batch_tokens(encoder.device.type))
-    seconds = finished(encoder.device) - clock
+    seconds = time_when_done(encoder.device) - clock
     shutil.rmtree(cache)
     return seconds, tokens, weights - embeddings.numel()
 

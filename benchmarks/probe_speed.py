@@ -44,7 +44,6 @@ from probes.extraction.reading.store import StoreKey
 from probes.extraction.reading.vectors import Sharded, StoredVectors, layer_part
 from probes.extraction.reading.views import View
 from probes.measurements.context import TaskContext
-from probes.measurements.layer_fits import Probing
 from probes.measurements.measurement import NoOptions, as_measured
 from probes.probing.scores import scores
 from probes.records.header import ModelRecord
@@ -60,7 +59,7 @@ def main() -> None:
     corpus = find_corpus(options.corpus, data_dir=options.data_dir).load()
     examples = collect_examples(tasks.get("pos"), corpus, "masked")
     view = examples.view_of(corpus)
-    vectors = verified(options, view)
+    vectors = checked_vectors(options, view)
     rows = {split: examples.rows(split, view, vectors)[0][:, 0] for split in examples.splits}
     labels = {split: examples.targets(split) for split in examples.splits}
     print(
@@ -72,7 +71,8 @@ def main() -> None:
             continue
         spec, ours, theirs = PROBES[family], [], []
         for _ in range(options.rounds):
-            vectors = verified(options, view)  # anew, without derived arrays of the last round
+            # Anew, without derived arrays of the last round.
+            vectors = checked_vectors(options, view)
             layers = list(range(vectors.n_layers))
             clock = time.perf_counter()
             outcome = scores_of(corpus, examples, view, vectors, spec, layers)
@@ -117,14 +117,16 @@ def scores_of(
         device=cpu,
         options=NoOptions(),
         title="scores",
-        probing=Probing(data, spec, default_budget(cpu)),
+        data=data,
+        spec=spec,
+        memory=default_budget(cpu),
     )
     rows = Rows.of(as_measured(scores(context)).rows)
     return {layer: row.value or 0.0 for layer in layers if (row := rows.at("accuracy", layer))}
 
 
-def verified(options: argparse.Namespace, view: View) -> StoredVectors:
-    """The stored vectors; neither side's time includes checksums."""
+def checked_vectors(options: argparse.Namespace, view: View) -> StoredVectors:
+    """Stored vectors whose checksums are compared here, so that nobody's time includes them."""
     vectors = stored_vectors(options.cache_dir, options.model, view)
     for layer in range(vectors.n_layers):
         vectors.layer(layer)
@@ -143,7 +145,7 @@ def stored_vectors(cache: Path, model: str, view: View) -> StoredVectors:
     sys.exit(f"{cache}: no vectors of {model}; run run_probes.py with the same folders first.")
 
 
-def standardised(layer: Sharded, rows: Mapping[str, Ints]) -> dict[str, NDArray[np.float32]]:
+def features_of(layer: Sharded, rows: Mapping[str, Ints]) -> dict[str, NDArray[np.float32]]:
     """Standardised fp32 features by split."""
     train = layer[rows["train"]].astype(np.float32)
     scaler = StandardScaler().fit(train)
@@ -156,7 +158,7 @@ def scikit_learn(
     layer: Sharded, rows: Mapping[str, Ints], labels: Mapping[str, Ints], spec: ProbeSpec
 ) -> float:
     """Test accuracy × 100 of a logistic regression."""
-    features = standardised(layer, rows)
+    features = features_of(layer, rows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # 100 iterations do not converge
         model = LogisticRegression(max_iter=100).fit(features["train"], labels["train"])
@@ -168,7 +170,7 @@ def loader_loop(
 ) -> float:
     """Test accuracy × 100 of an MLP of the size in `spec`."""
     torch.manual_seed(0)
-    features = {split: torch.from_numpy(x) for split, x in standardised(layer, rows).items()}
+    features = {split: torch.from_numpy(x) for split, x in features_of(layer, rows).items()}
     n_classes = int(labels["train"].max()) + 1
     model = torch.nn.Sequential(
         torch.nn.Linear(features["train"].shape[1], spec.hidden),

@@ -118,15 +118,15 @@ def run(checkout: Path, arguments: list[str], options: argparse.Namespace) -> No
 def differences(before: Path, after: Path, left_out: set[str]) -> Iterator[str]:
     """Yield a line for each difference between two results folders."""
     for path in sorted(before.rglob("*.csv")):
-        yield from of_tables(path, after / path.relative_to(before), left_out)
+        yield from table_differences(path, after / path.relative_to(before), left_out)
     for path in sorted(before.rglob("*-????????.json")):
         same = path.name.rsplit("-", 1)[0]
         places = list((after / path.relative_to(before).parent).glob(f"{same}-????????.json"))
         after_path = places[0] if len(places) == 1 else after / path.relative_to(before)
-        yield from of_records(path, after_path, left_out)
+        yield from record_differences(path, after_path, left_out)
 
 
-def of_tables(path: Path, after_path: Path, left_out: set[str]) -> Iterator[str]:
+def table_differences(path: Path, after_path: Path, left_out: set[str]) -> Iterator[str]:
     """Yield rows that only one of two CSV files has."""
     if not after_path.exists():
         yield f"{after_path}: missing"
@@ -146,7 +146,7 @@ def of_tables(path: Path, after_path: Path, left_out: set[str]) -> Iterator[str]
         yield f"{path.name}: only after: {dict(row)}"
 
 
-def of_records(path: Path, after_path: Path, left_out: set[str]) -> Iterator[str]:
+def record_differences(path: Path, after_path: Path, left_out: set[str]) -> Iterator[str]:
     """Yield numbers of a record that the other one lacks."""
     record = json.loads(path.read_text(encoding="utf-8"))
     if record["measurement"] in left_out:

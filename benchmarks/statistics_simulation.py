@@ -416,7 +416,7 @@ FEW = tuple(product((5, 10, 19), (0.01, 0.03, 0.1)))
 def few_documents(
     n_documents: int, share: float, n_sets: int, n_layers: int = 7, n: int = 400
 ) -> tuple[float, float, float]:
-    """What resampling would do with few documents, which is why there are no tests with them.
+    """Errors of resampling with few documents, because of which there are no tests with them.
 
     Args:
         share: the part of the variance of sentences that is due to their document, for each layer

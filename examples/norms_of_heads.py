@@ -1,6 +1,6 @@
-"""A chart of one's own: a class to be given in `views=` of a measurement.
+"""A chart of one's own: a class to be given in `shows=` of a measurement.
 
-`found.frame` has the rows of all models, with a column for each axis; `found.arrays` their arrays.
+`shown.frame` has the rows of all models, with a column for each axis; `shown.arrays` their arrays.
 `style` has the width of the chart and its font. Put names that users choose, such as labels, into
 the data: Vega reads them as expressions in titles of tooltips.
 """
@@ -11,13 +11,13 @@ class NormsOfHeads:
     title = "Norms of heads"
     note = "Mean over test words."
 
-    def missing(self, found):
+    def missing(self, shown):
         return {}
 
-    def chart(self, found, style):
+    def chart(self, shown, style):
         from probes import heat_map  # imports pandas
 
-        rows = found.frame[found.frame["metric"] == "head_norm"]
+        rows = shown.frame[shown.frame["metric"] == "head_norm"]
         cells = rows.rename(columns={"layer": "row", "head": "column"})
         cells = cells.assign(panel=cells["model"], text=cells["value"].map("{:.1f}".format))
         columns = ["panel", "model", "row", "column", "value", "text"]

@@ -36,6 +36,7 @@ from .measurements.chart_views import Maps as Maps
 from .measurements.context import ModelContext as ModelContext
 from .measurements.context import PairContext as PairContext
 from .measurements.context import TaskContext as TaskContext
+from .measurements.measurement import EvidenceRequest as EvidenceRequest
 from .measurements.measurement import Measured as Measured
 from .measurements.measurement import Measurement as Measurement
 from .measurements.measurement import NoOptions as NoOptions

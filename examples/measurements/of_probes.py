@@ -24,7 +24,7 @@ def missing(task, probe, level) -> str:
 
 
 def extent(request):
-    """Number of repetitions by layer. `request.scores` has the layers with scores."""
+    """Number of repetitions by layer. `request.layers` are those with scores."""
     return dict.fromkeys(request.layers, 1)
 
 

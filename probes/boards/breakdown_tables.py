@@ -48,8 +48,7 @@ def label_table(result: Result, most: int | None = MOST_LABELS) -> Table | None:
     Args:
         most: how many labels, the most frequent ones; None for all.
     """
-    labelled = result.rows.along("label")
-    counts = {str(row.axes["label"]): row.n or 0 for row in labelled}
+    counts = {str(row.axes["label"]): row.n or 0 for row in result.rows.along("label")}
     if not counts:
         return None
     order = sorted(counts, key=lambda name: (-counts[name], name))
@@ -59,6 +58,7 @@ def label_table(result: Result, most: int | None = MOST_LABELS) -> Table | None:
 
     def cell(metric: str, layer: int, name: str) -> Cell:
         row = result.at(metric, layer, label=name)
+        # Whatever the task's metric is, these three are in percent.
         return score_cell(row.value if row else None, None, "accuracy")
 
     rows = [
@@ -77,7 +77,7 @@ def label_table(result: Result, most: int | None = MOST_LABELS) -> Table | None:
         tuple(rows),
         notes=(
             "★ best layer on dev, if above the floor; P and R are those of the best layer"
-            + f" · {n_hidden} more with --all" * bool(n_hidden),
+            + (f" · {n_hidden} more with --all" if n_hidden else ""),
         ),
         repeated=4,
     )
@@ -91,18 +91,12 @@ def _breakdown_title(result: Result, breakdown: str) -> str:
 def evidence_tables(results: Sequence[Result]) -> dict[str, list[Table]]:
     """The tables of one model, corpus and probe family, by measurement.
 
-    A measurement that no result has is left out, and so is, from its tables, a result that lacks
-    it.
+    Measurements that no result has are left out, and from their tables results that lack them.
     """
     tables = {}
     for measurement in probe_measurements():
-        having = [
-            result for result in results if result.evidence_rows(measurement.name) is not None
-        ]
-        if having:
-            tables[measurement.name] = list(
-                measurement_tables.measurement_tables(measurement, having)
-            )
+        if having := [x for x in results if x.evidence_rows(measurement.name) is not None]:
+            tables[measurement.name] = [*measurement_tables.measurement_tables(measurement, having)]
     return tables
 
 

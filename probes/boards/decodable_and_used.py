@@ -30,12 +30,12 @@ class Column(NamedTuple):
     """A column of a printed table: one metric by layer, with its heading.
 
     Attributes:
-        name: what they say of a layer, such as ``decodable``.
-        corpus: the corpus, with the mark of a limit.
+        name: what the numbers say of a layer, such as ``decodable``.
+        corpus: with the mark of a limit.
         unit: the metric.
         metric_label: the metric in words.
         n: number of examples; where it differs by layer, the least and the greatest.
-        note: a sentence that explains them; may be empty.
+        note: a sentence that explains the numbers; may be empty.
         cells: by layer.
     """
 
@@ -51,13 +51,7 @@ class Column(NamedTuple):
 def columns_by_task(
     results: Mapping[Path, Result], corpus_records: Mapping[Path, Record], family: str
 ) -> dict[tuple[str, str], list[Column]]:
-    """Columns by model and task: the scores, then what stands beside them.
-
-    Tasks with nothing beside their scores are left out.
-
-    Args:
-        corpus_records: records of measurements of a corpus.
-        family: of probes.
+    """Columns by model and task: scores, then uses; a task with nothing but scores is left out.
 
     Raises:
         UserError: two records have the same numbers of one model, task and corpus.
@@ -129,8 +123,7 @@ def _evidence_column(record: Record, use: UseColumn, task: str) -> Column | None
     cells = {x["layer"]: score_cell(x["value"], interval_of_row(x), metric) for x in rows}
     counts = sorted({x["n"] for x in rows} - {None})
     n = "–".join(f"{x:,.0f}" for x in dict.fromkeys((*counts[:1], *counts[-1:])))
-    corpus = corpus_name(record)
-    return Column(use.name, corpus, metric, label_of(metric), n, use.note, cells)
+    return Column(use.name, corpus_name(record), metric, label_of(metric), n, use.note, cells)
 
 
 _ACCURACIES = "accuracy", "balanced_accuracy"
@@ -146,14 +139,10 @@ _OTHERS = (
 def use_tables(
     results: Mapping[Path, Result], corpus_records: Mapping[Path, Record], family: str
 ) -> Iterator[Table]:
-    """A table for each model and task: a row per layer, a column for each kind of number.
-
-    Raises:
-        UserError: see `columns_by_task`.
-    """
+    """A table for each model and task: a row per layer, a column for each kind of number."""
     for (model, task), columns in columns_by_task(results, corpus_records, family).items():
         notes = dict.fromkeys(x.note for x in columns if x.note)
-        elsewhere = _OTHERS * (len({(x.n, x.corpus) for x in columns}) > 1)
+        elsewhere = _OTHERS if len({(x.n, x.corpus) for x in columns}) > 1 else ""
         layers = sorted({layer for x in columns for layer in x.cells})
         yield Table(
             f"{model} · {task} · {family} probe · decodable and used",
@@ -167,21 +156,14 @@ def use_tables(
 
 
 def _head(column: Column) -> str:
-    counted = [f"n = {column.n}"] * bool(column.n)
+    counted = [f"n = {column.n}"] if column.n else []
     return "\n".join(dict.fromkeys([column.name, column.metric_label, column.corpus, *counted]))
 
 
 def use_chart(
-    results: Mapping[Path, Result],
-    corpus_records: Mapping[Path, Record],
-    family: str,
-    style: Style,
+    results: Mapping[Path, Result], corpus_records: Mapping[Path, Record], family: str, style: Style
 ) -> Plot:
-    """Curves of all kinds of numbers, a panel for each model and task.
-
-    Raises:
-        UserError: see `columns_by_task`.
-    """
+    """Curves of all kinds of numbers, a panel for each model and task."""
     import pandas as pd
 
     from probes.boards.score_charts import Plot
@@ -193,7 +175,7 @@ def use_chart(
         corpora = {x.corpus for x in columns}
         for column in columns:
             units.add(column.unit)
-            line = column.name + f" ({column.corpus})" * (len(corpora) > 1)
+            line = f"{column.name} ({column.corpus})" if len(corpora) > 1 else column.name
             about = {"panel": f"{model} · {name}", "model": model, "line": line}
             for layer, cell in column.cells.items():
                 if cell.value is not None:

@@ -16,12 +16,7 @@ from probes.boards.overview import layer_lines
 from probes.common.errors import listed
 from probes.common.terminal import progress
 from probes.measurements.plugin_keys import is_current
-from probes.measurements.table_cells import (
-    interval_note,
-    metric_name,
-    n_of,
-    score_cell,
-)
+from probes.measurements.table_cells import interval_note, metric_name, n_of, score_cell
 from probes.records.record import subject_title
 from probes.records.result import Result
 from probes.records.values import ends
@@ -36,11 +31,12 @@ from probes.tasks.morphology import is_morphological
 def layer_frame(results: Sequence[Result], probe: str) -> pd.DataFrame:
     """Headline test scores of one probe family: a row per layer, a column per task."""
     columns = {
-        result.task.name + f" (older {result.key[:8]})" * result.older: pd.Series(
-            result.headline, dtype=float
+        # An older result would take the column of the current one.
+        f"{x.task.name} (older {x.key[:8]})" if x.older else x.task.name: pd.Series(
+            x.headline, dtype=float
         )
-        for result in results
-        if result.probe.family == probe
+        for x in results
+        if x.probe.family == probe
     }
     return pd.DataFrame(columns).sort_index().rename_axis("layer")
 
@@ -141,7 +137,7 @@ def layer_rows(results: Sequence[Result]) -> list[TableRow]:
 
 
 def _points(result: Result) -> dict[int, float]:
-    """How far each layer is above the floor; 0 if it is below, or there is none."""
+    """Points of each layer above the floor; 0 if it is below, or there is none."""
     floor = result.floor[1] if result.floor else math.inf
     scores = {layer: value for layer, value in result.headline.items() if value is not None}
     return {layer: max(0.0, value - floor) for layer, value in scores.items()}
@@ -186,7 +182,7 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
                 scores[name].get(result.task.metric),
                 None,
                 result.task.metric,
-                note="reference" * (name in result.references),
+                note="reference" if name in result.references else "",
             )
             if name in scores
             else ""  # A dash is for what is undefined.
@@ -214,10 +210,10 @@ def floor_notes(results: Sequence[Result]) -> Iterator[str]:
             kind = "or, where there are no intervals, not above it"
         if test:
             kind = "paired test, p ≥ .05, corrected over layers"
-            kind += ", without training variance" * (not test.knows_training)
+            kind += "" if test.knows_training else ", without training variance"
         kinds[kind].append(name)
     for kind, names in kinds.items():
-        where = f": {', '.join(names)}" * (len(kinds) > 1)
+        where = f": {', '.join(names)}" if len(kinds) > 1 else ""
         yield f"▽ not significantly above the floor ({kind}){where}."
     if any(name.startswith("random twin") for result in results for name in result.baselines):
         yield "A random twin counts here with its best layer on test, in rankings with that on dev."

@@ -15,13 +15,7 @@ import pandas as pd
 
 from probes.common.files import published
 from probes.common.locks import SUFFIX, locked
-from probes.frames.frame import (
-    RecordFrame,
-    axes_by_text,
-    frame_of,
-    load,
-    numbered,
-)
+from probes.frames.frame import RecordFrame, axes_by_text, frame_of, load, numbered
 from probes.measurements.catalogue import family_modules
 from probes.measurements.measurement import EVIDENCE
 from probes.records.record import Record
@@ -135,11 +129,11 @@ def _scores_by_layer(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _scores_of_rule(rows: pd.DataFrame, rule: str) -> pd.Series:
     """Score of a rule without vectors, by path: a baseline of the task, or a reference."""
-    places = axes_by_text(rows)
+    by_text = axes_by_text(rows)
     scored = rows[rows["metric"] == rows["task_metric"]]
     rule_rows = []
     for axis in ("reference", "baseline"):
-        of_rule = [text for text, axes in places.items() if axes.get(axis) == rule]
+        of_rule = [text for text, axes in by_text.items() if axes.get(axis) == rule]
         rule_rows.append(scored[scored["axes"].isin(of_rule)])
     return pd.concat(rule_rows).drop_duplicates("path", keep="last").set_index("path")["value"]
 
@@ -169,8 +163,8 @@ def other_measurements(frame: RecordFrame) -> pd.DataFrame:
     """One line per number of what has no columns in `leaderboard.csv`."""
     is_other = ~frame.headers["measurement"].isin((SCORES, *EVIDENCE))
     rows = frame.long(is_other, [name for name in LONG_COLUMNS if name in frame.headers])
-    places = axes_by_text(rows)
-    texts = {text: " ".join(f"{x}={y}" for x, y in axes.items()) for text, axes in places.items()}
+    by_text = axes_by_text(rows)
+    texts = {text: " ".join(f"{x}={y}" for x, y in axes.items()) for text, axes in by_text.items()}
     return rows.assign(axes=rows["axes"].map(texts))
 
 

@@ -87,8 +87,8 @@ def sentence(result: Result) -> str:
 def finding(result: Result) -> str:
     """The best layers, the score with its interval, and its distance from the floor.
 
-    It continues the name of the task. The floor is that of the result, which has the scores of
-    random twins among its baselines if they were added (`Result.with_baselines`).
+    It continues the name of the task. Random twins count to the floor if they were added to the
+    result (`Result.with_baselines`).
     """
     best, n_layers = result.best_number, result.model.n_layers
     if best is None:
@@ -101,6 +101,7 @@ def finding(result: Result) -> str:
         )
     tied = confidence_set(result)
     if tied:
+        # What is not above the floor cannot be decoded best, unless nothing else is left.
         tied = {layer for layer in tied if not result.is_floored(layer)} or tied
     if tied is None:
         layers = f"layer {best} of {n_layers} on dev: {score}"
@@ -130,7 +131,7 @@ def _margin(result: Result, layer: int) -> str:
     if score is None or floor is None:
         return "with no floor to compare it with"
     metric = result.task.metric
-    points = " points" * is_percent(metric)
+    points = " points" if is_percent(metric) else ""
     side = "below" if score < floor[1] else "above"
     return f"{printed_score(abs(score - floor[1]), metric)}{points} {side} {_floor(result)}"
 

@@ -180,8 +180,8 @@ def _p_values_of_pairs(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> d
     for family_pairs in families.values():
         cells = sorted({cell for pair in family_pairs for cell in pair})
         replicates = [x for cell in cells if (x := scores[cell].replicates) is not None]
-        places = [(cells.index(one), cells.index(other)) for one, other in family_pairs]
-        p_values |= dict(zip(family_pairs, p_values_of(replicates, places), strict=True))
+        pair_indices = [(cells.index(one), cells.index(other)) for one, other in family_pairs]
+        p_values |= dict(zip(family_pairs, p_values_of(replicates, pair_indices), strict=True))
     return p_values
 
 

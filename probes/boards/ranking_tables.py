@@ -39,7 +39,7 @@ class RankRange(NamedTuple):
     def __str__(self) -> str:
         """`3`, or `1–2` where it may be several."""
         text = f"{self.first}" if self.first == self.last else f"{self.first}–{self.last}"
-        return text + " (borderline)" * self.borderline
+        return f"{text} (borderline)" if self.borderline else text
 
 
 def ranks_of(scores: Sequence[float] | Floats, p_values: Sequence[float | None]) -> list[RankRange]:
@@ -219,6 +219,7 @@ def table_of_all(ranking: Ranking, frame: pd.DataFrame) -> Table:
         by_model[line.model][line.task] = line
 
     def sort_key(model: str) -> tuple[Any, ...]:
+        # All lines of a model have its mean rank; without one it comes after those that have one.
         task_lines = list(by_model[model].values())
         mean = np.nan_to_num(task_lines[0].mean, nan=np.inf)
         return task_lines[0].candidate.random, mean, sum(line.above for line in task_lines), model
@@ -250,7 +251,7 @@ def table_of_all(ranking: Ranking, frame: pd.DataFrame) -> Table:
 def _score_in_place(line: Any, n_ranked: int) -> Cell:
     """The score of a line of `ranking_frame`, with its place and layer as a note."""
     candidate = line.candidate
-    notes = [f"rank {line.place}"] * bool(line.place and n_ranked > 1)
+    notes = [f"rank {line.place}"] if line.place and n_ranked > 1 else []
     notes += ["not significantly above the floor"] * candidate.floored
     note = ", ".join([*notes, f"layer {_layer_cell(candidate)}"])
     return replace(_headline_cell(candidate), note=note, value=candidate.score)
@@ -297,7 +298,7 @@ def _overall_table(ranking: Ranking, frame: pd.DataFrame) -> Table:
             rows.append(TableRow.of(f"{line.mean:.2f}", line.model, *map(str, ranks[line.model])))
     heads = ("mean rank", "model", *ranking.tasks)
     title = f"{ranking.setting} · overall, {len(ranking.tasks)} tasks"
-    notes = (MEAN, *[f"Not ranked: {' '.join(gaps)}"] * bool(gaps))
+    notes = (MEAN, f"Not ranked: {' '.join(gaps)}") if gaps else (MEAN,)
     return Table(title, heads, tuple(rows), left=2, notes=notes, repeated=2)
 
 

@@ -107,14 +107,15 @@ def named_candidates(
     for path, result in results.items():
         model = result.model
         name = model.name
+        # Two revisions would share a name, and one of them be taken for a second measurement.
         if len(revisions[name]) > 1:
             name += f"@{(model.revision or model.digest)[:8]}"
-        marks = [f"{result.pooling} pooling"] * (result.pooling != "mean")
-        marks += [result.dtype] * (result.dtype != "float32")
+        marks = [f"{result.pooling} pooling"] if result.pooling != "mean" else []
+        marks += [result.dtype] if result.dtype != "float32" else []
         floored = model.random_seed is None and with_floor(
             result, twins[submission_of(path), result.task.name].values()
         ).is_floored(result.best_layer)
-        name += f" ({', '.join(marks)})" * bool(marks)
+        name += f" ({', '.join(marks)})" if marks else ""
         candidates.append(Candidate(name, path, result, floored))
     return candidates
 

@@ -138,8 +138,8 @@ class RecipeResult:
         per_seed = [x for x in replicates or () if x]
         if len(per_seed) < len(results):
             return {}
-        places = {layer: i for i, layer in enumerate(layers) if self.mean(layer) is not None}
-        return {layer: [x.row(i) for x in per_seed] for layer, i in places.items()}
+        indices = {layer: i for i, layer in enumerate(layers) if self.mean(layer) is not None}
+        return {layer: [x.row(i) for x in per_seed] for layer, i in indices.items()}
 
     def score_cell(self, layer: int) -> Cell:
         """The mean score of a layer, with an interval over seeds and documents."""
@@ -169,9 +169,8 @@ def recipe_results(results: Mapping[Path, Result], recipes: Globs | None) -> lis
         recipes: None for recipes by names; see `recipe_and_seed`.
 
     Raises:
-        UserError: there is no recipe, none has two seeds, one has two models of a seed or the
-            same model twice, a model belongs to two of them, or the results of one may not stand
-            together.
+        UserError: there is no recipe with two seeds, one has two models of a seed or the same
+            model twice, a model belongs to two of them, or results of one may not stand together.
     """
     members = _members({result.model.name for result in results.values()}, recipes)
     groups: dict[tuple[str, ...], dict[str, Result]] = defaultdict(dict)
@@ -181,7 +180,7 @@ def recipe_results(results: Mapping[Path, Result], recipes: Globs | None) -> lis
         recipe, seed = members[result.model.name]
         seeds = groups[recipe, result.corpus.name, result.probe.family, result.task.name]
         first = next(iter(seeds.values()), result)
-        layers = "other layers" * (result.layers != first.layers)
+        layers = "other layers" if result.layers != first.layers else ""
         if reason := _why_apart(result, first, SAME_RECIPE) or layers:
             raise UserError(
                 f"recipe {recipe}: {result.model.name} cannot stand beside {first.model.name} on "
@@ -192,6 +191,7 @@ def recipe_results(results: Mapping[Path, Result], recipes: Globs | None) -> lis
                 f"recipe {recipe}: {seeds[seed].path} and {result.path} are both of seed {seed}; "
                 "a recipe has one model of each seed."
             )
+        # The same weights under two names would make seeds look more alike than they are.
         if copies := [x for x in seeds.values() if x.inputs == result.inputs and x is not result]:
             raise UserError(
                 f"recipe {recipe}: {copies[0].model.name} and {result.model.name} are the same "
@@ -199,6 +199,7 @@ def recipe_results(results: Mapping[Path, Result], recipes: Globs | None) -> lis
             )
     multi_seed, one_seed = [], defaultdict(list)
     for (recipe, _, _, task), seeds in groups.items():
+        # Seeds are numbers, or names of models where a file has the globs: 2 comes before 10.
         order = sorted(seeds, key=lambda x: (x.isdecimal() and int(x), x))
         if len(seeds) > 1:
             multi_seed.append(RecipeResult(recipe, {seed: seeds[seed] for seed in order}))
@@ -215,8 +216,8 @@ def recipe_results(results: Mapping[Path, Result], recipes: Globs | None) -> lis
 
 def _why_apart(result: Result, other: Result, columns: Sequence[str]) -> str:
     """The reason that two results cannot stand together; empty if they can."""
-    other_test = result.examples.test_digest != other.examples.test_digest
-    return why_apart(result, other, columns) or "other test examples" * other_test
+    same_test = result.examples.test_digest == other.examples.test_digest
+    return why_apart(result, other, columns) or ("" if same_test else "other test examples")
 
 
 def _members(models: Iterable[str], recipes: Globs | None) -> dict[str, tuple[str, str]]:
@@ -244,7 +245,7 @@ def _members(models: Iterable[str], recipes: Globs | None) -> dict[str, tuple[st
             if (first_recipe := members.setdefault(model, (recipe, seed))[0]) != recipe:
                 raise UserError(f"{model} belongs to the recipes {first_recipe} and {recipe}.")
     if left_out := [model for model in by_name if model not in members]:
-        more = f" and {counted(len(left_out) - 1, 'other')}" * (len(left_out) > 1)
+        more = f" and {counted(len(left_out) - 1, 'other')}" if len(left_out) > 1 else ""
         progress.say(f"left out {left_out[0]}{more}: in no recipe")
     return members
 
@@ -348,6 +349,7 @@ _TESTED = (
 
 
 def _comparison_rows(recipes: Sequence[RecipeResult]) -> Iterator[TableRow]:
+    first = recipes[0]
     # All pairs are tested, as in comparisons of models, though only those with the first are shown.
     differences = {
         (one, other): difference_over_seeds(
@@ -360,7 +362,6 @@ def _comparison_rows(recipes: Sequence[RecipeResult]) -> Iterator[TableRow]:
         if one.best_layer in one.replicates and other.best_layer in other.replicates
     }
     p = dict(zip(differences, p_values_over_seeds([*differences.values()]), strict=True))
-    first = recipes[0]
     for recipe in recipes:
         cells: tuple[str | Cell, ...] = "", ""
         if recipe is not first:

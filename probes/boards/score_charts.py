@@ -49,7 +49,8 @@ def results_of_group(group: Group) -> list[LabelledResult]:
 
 def _in_two_lines(result: Result, about: str) -> str:
     """The task and, below it, what is said about it, and the unit."""
-    return f"{result.task.name}\n{about}{', %' * is_percent(result.task.metric)}"
+    unit = ", %" if is_percent(result.task.metric) else ""
+    return f"{result.task.name}\n{about}{unit}"
 
 
 def scores_frame(results: Iterable[LabelledResult]) -> pd.DataFrame:
@@ -84,17 +85,18 @@ def _chart_scores(scores: pd.DataFrame) -> pd.DataFrame:
     columns = ["value", "low", "high", "floor"]
     frame = scores.assign(**{x: (scores[x].astype(float) * scale).round(4) for x in columns})
     frame["mark"] = "none"
-    for column, mark in zip(("tied", "best", "beaten", "floored"), _MARKS, strict=True):
+    # The last mark replaces the others: a layer that is best may be tied as well.
+    for column, mark in _MARKS.items():
         frame.loc[frame[column].astype(bool), "mark"] = mark
     return frame
 
 
-_MARKS = (
-    "not significantly worse",
-    "best on dev",
-    "worse than another",
-    "not significantly above the floor",
-)
+_MARKS = {
+    "tied": "not significantly worse",
+    "best": "best on dev",
+    "beaten": "worse than another",
+    "floored": "not significantly above the floor",
+}
 
 
 # Figures.
@@ -170,7 +172,7 @@ def expected_layers(group: Group, style: Style) -> Plot:
             for kind, metric in _KINDS.items():
                 row = result.row(LOCALISATION, metric)
                 if row is None:
-                    missing[model] = get_measurement(LOCALISATION).missing_of(result)
+                    missing[model] = get_measurement(LOCALISATION).reason_missing(result)
                     continue
                 low, high = row.interval or (None, None)
                 text = "undefined" if kind == EXPECTED and row.value is None else ""
@@ -213,6 +215,7 @@ def compression(group: Group, style: Style) -> Plot:
     if not rows:
         return Plot(None, missing)
     frame = pd.DataFrame(rows, columns=["panel", "model", "line", "x", "value", "low", "high"])
+    # A dashed line at the whole gain; it has no name, since the title says whose it is.
     teachers = frame[["panel"]].drop_duplicates().assign(name="", level=100)
     frame = pd.concat([frame, teachers])
     title = f"Share of {teacher}'s gain over its floor"
@@ -281,6 +284,7 @@ def steps(group: Group, style: Style) -> Plot:
         return Plot(None, missing)
     step_scores = scores[scores["model"].isin(revisions)].astype({"value": float})
     step_scores = step_scores.assign(step=[revisions[label].step for label in step_scores["model"]])
+    # Seeds are other models of one recipe, so that equal steps are averaged.
     cells = ["task", "metric", "layer", "step"]
     means = step_scores.groupby(cells, sort=False)["value"].mean().reset_index()
     frame = pd.DataFrame(
@@ -293,7 +297,7 @@ def steps(group: Group, style: Style) -> Plot:
             "text": [*map(printed_score, means["value"], means["metric"])],
         }
     )
-    seeds = f"mean of {len(models)} seeds" * (len(models) > 1)
+    seeds = f"mean of {len(models)} seeds" if len(models) > 1 else ""
     title = " · ".join(filter(None, (*recipes, seeds, group.corpus, f"{group.probe} probe")))
     return Plot(
         charts.heat_map(

@@ -174,11 +174,10 @@ def _about(result: Result, same_task: Sequence[Result]) -> str:
     """The metric, and what sets the result apart from others of this task."""
     versions = {x.task.version for x in same_task}
     sources = {plug_ins_text(x.plug_ins) for x in same_task}
-    marks = f", version {result.task.version}" * (len(versions) > 1)
+    marks = f", version {result.task.version}" if len(versions) > 1 else ""
     if len(sources) > 1 and result.plug_ins:
         marks += f", {plug_ins_text(result.plug_ins)}"
-    marks += ", outdated" * (not is_current(result))
-    return metric_name(result) + marks
+    return metric_name(result) + marks + ("" if is_current(result) else ", outdated")
 
 
 def model_order(label: str) -> tuple[str, bool, str]:
@@ -196,8 +195,8 @@ def _group_title(result: Result) -> str:
     parts = [
         corpus_title(result),
         f"{result.probe.family} probe",
-        f"{result.pooling} pooling" * (result.pooling != "mean"),
-        f"projected to {result.project} dimensions" * (result.project is not None),
+        f"{result.pooling} pooling" if result.pooling != "mean" else "",
+        f"projected to {result.project} dimensions" if result.project is not None else "",
     ]
     return " · ".join(filter(None, parts))
 
@@ -224,10 +223,7 @@ class CorpusGroup:
 
 
 def corpus_records_of(records: Mapping[Path, Record]) -> dict[Path, Record]:
-    """The records of measurements of a corpus.
-
-    Those of a plug-in that is not loaded are counted in a message.
-    """
+    """The records of measurements of a corpus; a message counts those of plug-ins not loaded."""
     corpus_records: dict[Path, Record] = {}
     unknown: dict[str, int] = defaultdict(int)
     for path, record in records.items():
@@ -280,7 +276,7 @@ def _settings_title(first: Record, firsts: Sequence[Record]) -> str:
     parts = [
         f"{column_name(column)} {printed_value(value)}"
         for column, value in zip(columns, values(first, columns), strict=True)
-        if column != "options"
+        if column != "options"  # They are named one by one below.
     ]
     options = {name for x in peers for name in {*first.settings, *x.settings}}
     parts += [

@@ -7,12 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from probes.boards.claims.claim_reports import CAVEAT, make_reports
 from probes.boards.claims.score_claims import all_claims
 from probes.boards.compression import compression_tables
-from probes.boards.paired import (
-    Difference,
-    best_layer_score,
-    paired_differences,
-    tested_note,
-)
+from probes.boards.paired import Difference, best_layer_score, paired_differences, tested_note
 from probes.boards.rankings import Candidate, Ranking
 from probes.measurements.measurement import LOCALISATION
 from probes.measurements.table_cells import counted_head, estimate_cell, few_note, score_cell
@@ -91,8 +86,10 @@ def _best_layers_table(ranking: Ranking, shared: Mapping[str, Sequence[Candidate
 def _sparkline(candidate: Candidate, candidates: Sequence[Candidate]) -> str:
     """The layer curve, all models of a task on one scale."""
     all_scores = [s for c in candidates for s in map(c.result.score, c.result.layers)]
-    ys = [s for s in all_scores if s is not None]
-    low, span = min(ys, default=0.0), (max(ys, default=0.0) - min(ys, default=0.0)) or 1.0
+    known_scores = [s for s in all_scores if s is not None] or [0.0]
+    low = min(known_scores)
+    # Where all scores are equal, there is no span to divide by.
+    span = max(known_scores) - low or 1.0
     scores = map(candidate.result.score, candidate.result.layers)
     return "".join(" " if s is None else BARS[round(7 * (s - low) / span)] for s in scores)
 

@@ -40,7 +40,7 @@ MOST_BYTES = 20 * 10**6
 """Limit on a file. With sums, scores of a task on a treebank have a tenth of a million."""
 
 PACKED = 10
-"""How many bytes of arrays count as one of a file."""
+"""Bytes of arrays that count as one of a file."""
 
 MOST_LETTERS = 200
 """Limit on a text, such as a name or a label."""
@@ -78,7 +78,7 @@ class Submission:
 
 
 def read_submission(folders: Iterable[Path]) -> Submission:
-    """Everything below folders.
+    """The results below folders, and the records that a board leaves off.
 
     Raises:
         UserError: a folder does not exist, or a record cannot be read, is too large or is not what
@@ -137,12 +137,7 @@ def _used_results(all_records: Mapping[Path, Record]) -> tuple[dict[Path, Result
 
 
 def _read_all(folder: Path) -> dict[Path, Record]:
-    """All records below a folder.
-
-    Raises:
-        UserError: one cannot be read, has an impossible number or is too large, or its key or name
-            does not follow from what it says.
-    """
+    """All records below a folder; one that is too large, or not what it says, is refused."""
     records = {}
     if link := next((path for path in folder.rglob("*") if path.is_symlink()), None):
         raise UserError(f"{link}: a link; a board takes files and folders alone.")
@@ -187,21 +182,15 @@ def _has_own_view(record: Record) -> bool:
         return record.view in get_args(ViewName)
     name = plain_name(task.name)
     is_shipped = name in tasks and tasks.origin(name) is None
-    return task.name == name + f"@{task.site}" * bool(task.site) and (
-        not is_shipped or record.view in views_of(name)
-    )
+    full_name = f"{name}@{task.site}" if task.site else name
+    return task.name == full_name and (not is_shipped or record.view in views_of(name))
 
 
 def require_follows(submission: Submission, board: Submission) -> dict[Path, Result]:
-    """Compute everything again that is not on a board with the same files.
-
-    See `probes.probing.recomputed_records.require_recomputed`.
+    """Compute everything again that is not on a board with the same files (`require_recomputed`).
 
     Returns:
         the results that were computed again.
-
-    Raises:
-        UserError: a stored number does not follow from its sums.
     """
     board_contents = {_content(path, result) for path, result in board.results.items()}
     new = {

@@ -61,6 +61,7 @@ def run_probes(
     run_settings: dict[str, Any] = dict(settings)
     corpus = run_settings.pop("corpus") if is_in_memory(run_settings.get("corpus")) else None
     tables = None if corpus is None else tables_in(corpus)
+    # Pairs of a text and its label name no columns.
     if isinstance(corpus, (list, tuple)) and tables is not None:
         run_settings = {"text": "text", "label": "label", **run_settings}
     config = validate(run_settings)
@@ -185,6 +186,7 @@ def surprisal(
     (lazy,) = models_of(model, tokenizer, None, config)
     encoder = lazy.language_model
     words = [tuple(re.findall(r"\s*\S+(?:\s+$)?", text)) for text in texts]
+    # Equal texts are in a view once, so scores are looked up by text.
     view = view_over((Text(x, (0, len(x)), written=True) for x in words), "written")
     of_text: dict[Text, list[tuple[Any, ...]]] = {}
     for shard, arrays in read(view, TokenScores(), encoder, config.batch_tokens):
@@ -212,6 +214,7 @@ def surprisal(
     if word_ends:
         frame[names] = frame[names].add(ending, axis=0)
     sums = frame.groupby(["text", "word"])[names].sum(min_count=1)
+    # Words that share a token have one row, so a row reaches to the first word of the next one.
     ends = [*sums.index[1:], (len(words), 0)]
     forms = []
     for (text, word), (next_text, next_word) in zip(sums.index, ends, strict=True):

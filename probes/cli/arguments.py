@@ -40,6 +40,7 @@ class Parser(argparse.ArgumentParser):
             flag = (unknown_arguments.split() or [unknown_arguments])[0]
             flags = [o for action in self._actions for o in action.option_strings]
             hint = did_you_mean(flag, flags)
+            # A value without a flag: the model, or what followed a blank where a comma belongs.
             if flag[:1] != "-" and "--model" in flags:
                 hint = "Values of one flag are separated by commas."
                 if "--model" not in self._given:
@@ -152,11 +153,7 @@ def _stopped(status: int) -> int:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Names separated by commas, without duplicates.
-
-    Raises:
-        ArgumentTypeError: there are none.
-    """
+    """Names separated by commas, without duplicates; argparse reports that there are none."""
     parsed_names = names_in(text)
     if not parsed_names:
         raise argparse.ArgumentTypeError(f"{quoted(text)}: {NO_NAMES}.")
@@ -164,11 +161,8 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def path_argument(text: str) -> Path:
-    """A path.
-
-    Raises:
-        ArgumentTypeError: it is empty, which would mean the current folder.
-    """
+    """Type of an argument that is a path."""
+    # An empty text, as of an unset variable of a shell, would mean the current folder.
     if not text.strip():
         raise argparse.ArgumentTypeError(f"{quoted(text)}: {NO_PATH}.")
     return Path(text)
@@ -195,16 +189,17 @@ def add_setting(
     text = field.description or ""
     if default and default is not PydanticUndefined and field.annotation is not bool:
         text += f" (default: {','.join(default) if isinstance(default, tuple) else default})"
+    # Only the parser of `run_probes.py` leaves defaults to `RunConfig`.
     if parser.argument_default is None:
         value = field.get_default(call_default_factory=True)
-        # What "extend" adds to is a list.
+        # The action "extend" adds to a list.
         about["default"] = list(value) if name == "include" else value
     flag = f"--{name.replace('_', '-')}"
     (group or parser).add_argument(flag, help=text.replace("%", "%%"), **about)
 
 
 def _choices(kind: Any) -> tuple[str, ...]:
-    """The values of a type that is one of several words, or none of them."""
+    """Words of a `Literal`, alone or in a union; empty for other types."""
     if get_origin(kind) is Literal:
         return get_args(kind)
     if get_origin(kind) is tuple:

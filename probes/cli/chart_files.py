@@ -36,13 +36,15 @@ FIGURES = {
     "expected-layers": "expected_layers",
     "curves": "curves_of_group",
     "steps": "steps",
-    "compression": "compression",
+    "kept-gain": "compression",
 }
-"""Functions of `probes.boards.score_charts` by figure. They see all tasks and their evidence."""
+"""Functions of `probes.boards.score_charts` by figure of all tasks, with their evidence."""
 
+
+INCLUDE = "Figures of a plug-in need its file with --include."
 
 USE = "use"
-"""The figure of scores beside what the model uses, which may be of several corpora."""
+"""Name of the figure of scores beside what the model uses, which may be of several corpora."""
 
 
 def figure_names() -> list[str]:
@@ -76,9 +78,10 @@ def figure(
         UserError: there is no such figure, nothing to draw, or more than fits in one figure.
     """
     if kind not in (kinds := figure_names()):
-        raise UserError(f"No figure is called {kind!r}. {did_you_mean(kind, kinds)}")
+        raise UserError(f"No figure is called {kind!r}. {did_you_mean(kind, kinds)} {INCLUDE}")
     results = {path: x for path, x in records.items() if isinstance(x, Result)}
     corpus_records = {path: x for path, x in records.items() if path not in results}
+    # --model may have left out the random twins, which floors of the other models come from.
     if kind in (*FIGURES, USE) and len(among) > len(records):
         all_results = [x for x in among if isinstance(x, Result)]
         results = {path: with_floor(x, all_results) for path, x in results.items()}
@@ -166,9 +169,7 @@ def _of_corpus(
             f"--measurement {measurement}: the figure {name} is one of {listed(names)}."
         )
     names = [measurement] if measurement else names
-    figure_records = {
-        path: record for path, record in corpus_records.items() if record.measurement in names
-    }
+    figure_records = {path: x for path, x in corpus_records.items() if x.measurement in names}
     measured = sorted({record.measurement for record in figure_records.values()}, key=names.index)
     if len(measured) > 1:
         raise UserError(
@@ -189,10 +190,8 @@ def _of_corpus(
             f"{where}: these records cannot be compared in one figure ({titles}); name the folders "
             "of one corpus, such as results/*/ewt."
         )
-    (corpus_group,) = groups
-    return corpus_group.measurement, findings_of(
-        corpus_group.measurement, corpus_group.records, corpus_group.paths
-    )
+    (group,) = groups
+    return group.measurement, findings_of(group.measurement, group.records, group.paths)
 
 
 def _one_group(results: Mapping[Path, Result], where: str, family: str) -> Group:

@@ -62,17 +62,13 @@ class TaskReport:
 
 
 def check_task(task: Task, corpus: Corpus) -> TaskReport:
-    """Apply the task to every sentence, several times, and examine its examples.
-
-    Raises:
-        UserError: a metric of the task does not exist or does not fit its kind, its rule or a
-            metric fails, or a split has no examples.
-    """
+    """Apply the task to every sentence, several times, and examine its examples."""
     require_metrics(task)
     served = task.on(corpus.layers)
     informed = served.informed(corpus.splits["train"])
     clock = time.perf_counter()
     require_repeatable(informed, corpus)
+    # The check applies the rule twice to each sentence.
     n_applications = 2 * sum(1 for _ in corpus)
     seconds = (time.perf_counter() - clock) / max(1, n_applications)
     read_layers = layers_read(task, corpus)
@@ -92,11 +88,7 @@ def check_task(task: Task, corpus: Corpus) -> TaskReport:
 
 
 def _baselines(examples: Examples) -> dict[str, Any]:
-    """The baselines and references, by field of `TaskReport`.
-
-    Raises:
-        TaskError: a metric of a plug-in failed.
-    """
+    """The baselines and references, by field of `TaskReport`."""
     try:
         arguments = examples, examples.targets("train"), Scorer(examples, "test")
         return {"baselines": baselines(*arguments), "references": references(*arguments)}
@@ -119,6 +111,7 @@ def layers_read(task: Task, corpus: Corpus) -> frozenset[str]:
             return super().__getattribute__(name)
 
     stand_ins = {a: b for a, b in task.stand_ins.items() if a not in corpus.layers}
+    # `Task.examples` itself reads the layers in `needs`.
     watching = replace(task, needs=()).informed(corpus.splits["train"])
     for sentence in task.texts(corpus):
         content = {field.name: getattr(sentence, field.name) for field in fields(sentence)}
@@ -152,7 +145,7 @@ def _warnings(report: TaskReport) -> Iterator[str]:
         )
     for split in ("dev", "test"):
         if missing := sorted(set(examples.unseen(split))):
-            names = ", ".join(map(repr, missing[:5])) + ", …" * (len(missing) > 5)
+            names = ", ".join(map(repr, missing[:5])) + (", …" if len(missing) > 5 else "")
             n = len(examples.unseen(split))
             have = counted(n, f"{split} example has a label", f"{split} examples have a label")
             yield f"{have} that does not occur in train, so no probe can predict it: {names}"
@@ -233,6 +226,7 @@ def find_leakage(examples: Examples, corpus: Corpus) -> Leakage:
         inputs[split] = []
         labels_of_input: dict[Any, set[Any]] = defaultdict(set)
         for example, number in zip(part.examples, part.sentence.tolist(), strict=True):
+            # A task may show the encoder words of its own.
             words = sentences[number].words if example.words is None else example.words
             example_input = (words, example.span, example.span2, example.hide)
             label, labels = _comparable_label(example), labels_of_input[number, example_input]

@@ -8,7 +8,7 @@ from probes.common.errors import UserError, counted
 from probes.common.terminal import progress
 from probes.examples.examples import Examples, NotServedError
 from probes.examples.scoring import has_types
-from probes.measurements.measurement import Request, ScoresBehind
+from probes.measurements.measurement import EvidenceRequest
 from probes.records.probe_spec import PROBES
 from probes.records.record import FitsPerLayer
 from probes.run.corpus_reader import CorpusReader, ReadingKey
@@ -54,13 +54,13 @@ def print_plan(runs: Sequence[ModelRun]) -> None:
 
 
 class _ModelPlan:
-    """Jobs of one model that remain, with their sizes.
+    """Remaining jobs of one model, with their sizes.
 
     Attributes:
-        bytes: what the vectors that are still to be encoded take on disk.
-        fits: the number of fits that remain.
-        present: the number of records that are there, whole.
-        parameters: the number of the model's parameters.
+        bytes: size on disk of the vectors that remain to be encoded.
+        fits: number of fits that remain.
+        present: number of complete records.
+        parameters: number of the model's parameters.
     """
 
     def __init__(self, run: ModelRun) -> None:
@@ -81,7 +81,7 @@ class _ModelPlan:
                 progress.say(f"left out {task.name}: {error}")
 
     def encodings(self) -> Iterator[TableRow]:
-        """A row per view that is not stored yet, of what `records` has found to remain."""
+        """A row per view that the remaining `records` need and that is not stored yet."""
         if self._reader.words is None:  # given vectors are not encoded
             return
         titles: dict[ReadingKey, str] = {}
@@ -111,6 +111,7 @@ class _ModelPlan:
             scores_exist = not job.definition.is_evidence or job.of in self._run.results
             extent = self._run.extent_of(job) if scores_exist else self._expected(job)
             if not extent:
+                # The record is complete, or the measurement does not apply and has none.
                 self.present += job.path.exists()
                 continue
             size = counted(len(extent), "layer")
@@ -122,11 +123,19 @@ class _ModelPlan:
             yield TableRow.of(stage.measurement, " · ".join(filter(None, job.of)), size)
 
     def _expected(self, job: Job) -> FitsPerLayer:
-        """Layers of evidence behind scores that are still to be made; any may be the best."""
+        """Layers of evidence behind scores that remain to be made."""
         if self._run.missing(job, job.definition):
             return {}
         typed = has_types(self._examples[job.task])
         layers, config = self._reader.layers, self._run.config
-        scored = ScoresBehind(PROBES[job.family], layers, layers[len(layers) // 2], typed)
-        request = Request(layers, self._run.n_layers, config.seeds, config.level, scored)
+        # The best layer is unknown; a middle one is not the first or last, which evidence has too.
+        request = EvidenceRequest(
+            layers,
+            self._run.n_layers,
+            config.seeds,
+            config.level,
+            probe=PROBES[job.family],
+            best=layers[len(layers) // 2],
+            typed=typed,
+        )
         return job.definition.extent(request)

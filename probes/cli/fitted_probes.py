@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class FittedProbe(NamedTuple):
-    """The probe of one layer, with its scores."""
+    """A probe as it was fitted at one layer, with its scores."""
 
     result: Result
     layer: int
@@ -33,11 +33,10 @@ class FittedProbe(NamedTuple):
 
     @property
     def direction(self) -> tuple[Floats, float, float] | None:
-        """The unit vector (H,) from the first of two classes to the second, and two numbers.
+        """Unit vector (H,) from the first of two classes to the second, norm of weights, threshold.
 
-        These are the norm of the weights, and the threshold: an example is of the second class if
-        its projection on the vector is above it. None if a probe is not linear, or there are not
-        two classes.
+        An example is of the second class if its projection on the vector is above the threshold.
+        None if the probe is not linear, or there are not two classes.
         """
         (weight, bias), *further_layers = self.folded
         if further_layers or self.result.task.kind != "classification" or len(weight) > 1:
@@ -55,6 +54,7 @@ class FittedProbe(NamedTuple):
         facts = {
             "classes": json.dumps(result.examples.classes, ensure_ascii=False),
             "kind": task.kind,
+            # Each label of several has an output of its own, and applies if it is above 0.
             "threshold": 0 if task.kind == "multi-label" else threshold,
             "norm": norm,
             "family": result.probe.family,
@@ -85,7 +85,7 @@ class FittedProbe(NamedTuple):
 def find_probe(
     folder: Path, task: str, layer: int, family: str, model: str | None, cache: Path | None
 ) -> FittedProbe:
-    """Find the probe for `read_probe`, without torch."""
+    """The probe for `read_probe`, found without torch."""
     results = {folder: read_result(folder)} if folder.is_file() else results_below([folder])
     if model is not None:
         results = _results_named(results, folder, "model", model, lambda r: r.model.name)
@@ -108,7 +108,7 @@ def find_probe(
     if parameters is None:
         command = result.provenance.get("command", "python")
         again = f"{command} --overwrite always"
-        if command == "python":
+        if command == "python":  # a run without a command line
             again = "call run_probes as before, with overwrite='always'."
         raise UserError(
             f"{folder}: the parameters of {task} · {family}, layer {layer}, are not in "

@@ -102,6 +102,7 @@ def build_parser() -> Parser:
     for name in measurements:
         for option, about in option_fields(name).items():
             flag = _flag(name, option)
+            # argparse would refuse it, too, but as a defect, and without the measurement's name.
             if flag in parser._option_string_actions:
                 raise UserError(
                     f"Measurement {name!r}: its option {option!r} would be the flag {flag}, which "
@@ -127,7 +128,7 @@ def _flag(measurement: str, option: str) -> str:
 
 
 def _origin_mark(origin: Origin | None) -> str:
-    """Marks an entry that is not part of the suite."""
+    """Mark of a task, measurement or corpus that is not part of the suite."""
     return f" [{origin}]" if origin else ""
 
 
@@ -200,11 +201,11 @@ LISTS = {
         "lists what probes predict.",
     ),
 }
-"""What `--list-NAME` prints, and a note below it."""
+"""Functions that yield the rows of `--list-NAME`, each with a note below the table."""
 
 
 def _print_list(list_name: str) -> None:
-    """Print a list: in the terminal each name with everything short below it, and the summary."""
+    """Print a list; in the terminal, short facts stand below each name."""
     from probes.tables.printing import printer
     from probes.tables.table import Cell, Table, TableRow
 
@@ -212,7 +213,7 @@ def _print_list(list_name: str) -> None:
     rows = list(listed())
     lines = []
     for row in rows:
-        mark = " *" * row.get("default", False)
+        mark = " *" if row.get("default") else ""
         short = [f"--{row['flag']}"] if row.get("flag") else []
         short += [row[key] for key in ("group", "metric") if key in row]
         lines.append(TableRow.of(Cell(row["name"] + mark, note=", ".join(short)), row["summary"]))
@@ -226,6 +227,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run_probes_command(arguments: list[str]) -> int:
+    # Parsing loads plug-ins, and reports those that cannot be loaded.
     progress.quiet = bool({"-q", "--quiet"} & set(arguments))
     flags, models = parse(arguments)
     progress.verbose = flags.pop("verbose", False)
@@ -240,6 +242,7 @@ def _run_probes_command(arguments: list[str]) -> int:
         if asked_lists:
             return 0
         config = validate(flags)
+        # Libraries of the hub read it when they are imported, which happens below.
         if config.offline:
             os.environ["HF_HUB_OFFLINE"] = "1"
         command = f"{RUN} {shlex.join(arguments)}"

@@ -92,6 +92,7 @@ class Vectors:
                     f"Vectors: {array.shape[0]:,} vectors at layer {layer}, {n:,} labels."
                 )
         self.kind, self.labels = _kind_and_labels(raw_labels)
+        # The corpus notes how many labels have lost blanks, which may have made two classes one.
         flat_labels = (y for x in raw_labels for y in (x if isinstance(x, _SETS) else (x,)))
         self.stripped = sum(isinstance(y, str) and y != bare(y) for y in flat_labels)
         self.grouped = groups is not None
@@ -170,22 +171,14 @@ def probe(
 
 
 def _layer_number(layer: object) -> int:
-    """The number of a layer.
-
-    Raises:
-        UserError: it is not a whole number from 0.
-    """
+    """The number of a layer, from 0."""
     if isinstance(layer, (int, np.integer)) and not isinstance(layer, bool) and layer >= 0:
         return int(layer)
     raise UserError(f"Vectors: layer {layer!r}: give whole numbers from 0, the embeddings.")
 
 
 def _array_of_layer(layer: object, vectors: Any) -> NDArray[Any] | csr_array:
-    """The vectors of a layer; a sparse matrix stays sparse, with sorted indices.
-
-    Raises:
-        UserError: it is not an array of finite numbers with two axes.
-    """
+    """The vectors of a layer; a sparse matrix stays sparse, with sorted indices."""
     if str(getattr(vectors, "dtype", "")) == "torch.bfloat16":  # unknown to numpy
         vectors = vectors.float()
     try:
@@ -199,6 +192,7 @@ def _array_of_layer(layer: object, vectors: Any) -> NDArray[Any] | csr_array:
             "shape (examples, dimensions)."
         )
     if isinstance(array, csr_array) and not array.has_canonical_format:
+        # Duplicates are added up in place, and the array may be the user's own.
         array = array.copy()
         array.sum_duplicates()
     values = array.data if isinstance(array, csr_array) else array
@@ -224,11 +218,7 @@ def _values_of_examples(argument: str, column: Iterable[Any], n: int) -> list[An
 
 
 def _names_of_examples(argument: str, column: Iterable[Any], n: int) -> list[str]:
-    """The group or type of each example; equal numbers are one.
-
-    Raises:
-        UserError: an example has none.
-    """
+    """The group or type of each example; equal numbers are one."""
     values = _values_of_examples(argument, column, n)
     plain_value = document_of if argument == "groups" else plain  # a type may be the word None
     names = ["" if plain_value(x) in ("", None) else bare(str(x)) for x in values]
@@ -254,11 +244,7 @@ def _split_names(column: Iterable[Any], n: int) -> list[str]:
 
 
 def _random_splits(groups: Sequence[str], seed: int) -> list[str]:
-    """A tenth of the groups each for test and dev.
-
-    Raises:
-        UserError: there are fewer than three groups.
-    """
+    """A tenth of the groups each for test and dev."""
     names = list(dict.fromkeys(groups))
     if len(names) < len(SPLITS):
         raise UserError(f"Vectors: {len(names)} groups are too few to draw splits; give splits=.")
@@ -281,11 +267,7 @@ def _judge_groups(groups: Sequence[str], splits: Sequence[str]) -> None:
 
 
 def _kind_and_labels(raw_labels: Sequence[Any]) -> tuple[Kind, list[Any]]:
-    """The kind of labels, and the labels in the form of tasks.
-
-    Raises:
-        UserError: a label is missing, or of another kind than the first one.
-    """
+    """The kind of labels, and the labels in the form of tasks."""
     labels = [x.item() if isinstance(x, np.generic) else x for x in raw_labels]
     sets = [isinstance(x, _SETS) for x in labels]
     if any(sets):
@@ -298,6 +280,7 @@ def _kind_and_labels(raw_labels: Sequence[Any]) -> tuple[Kind, list[Any]]:
                     "of classes, not a 0 or 1 for each."
                 )
         return "multi-label", [tuple(sorted({bare(str(y)) for y in x})) for x in labels]
+    # NaN is a missing label, also among classes: alone it does not mean regression.
     fractions = [isinstance(x, float) and x == x for x in labels]
     if any(fractions):
         fit = [isinstance(x, (int, float)) and abs(x) <= LARGEST_LABEL for x in labels]

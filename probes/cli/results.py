@@ -40,12 +40,12 @@ from probes.tasks.builtin import table_order
 R = TypeVar("R", bound=Record)
 
 FORMATS = (".pdf", ".svg", ".png")
-"""Of figures, by the ends of their files' names."""
+"""Formats of figures, by the ends of their files' names."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """Results, which iterating gives one by one; in a notebook they are shown as tables.
+    """Results of a run or of folders: iterated one by one, and shown as tables in a notebook.
 
     Attributes:
         found: scores with their evidence, one per model, corpus, task and probe family, by files.
@@ -107,7 +107,7 @@ class Results:
         Raises:
             UserError: there are several and none is named, or no results of this one.
         """
-        return layer_frame(self._of(probe, model, corpus), probe)
+        return layer_frame(self._selected(probe, model, corpus), probe)
 
     def to_latex(
         self,
@@ -127,7 +127,7 @@ class Results:
         """
         from probes.tables.latex import latex
 
-        results = self._of(probe, model, corpus)
+        results = self._selected(probe, model, corpus)
         floored = [with_floor(result, self.found.values()) for result in results]
         return "\n".join(latex(table, wide=wide) for table in score_tables(floored))
 
@@ -198,15 +198,12 @@ class Results:
         """One row per model, corpus, task, probe and layer, as in `leaderboard.csv`."""
         return tidy(self.results)
 
-    def _of(self, probe: str, model: str | None, corpus: str | None) -> list[Result]:
-        """The results of one table.
-
-        Raises:
-            UserError: see `table`.
-        """
+    def _selected(self, probe: str, model: str | None, corpus: str | None) -> list[Result]:
+        """The results of one table; of a single model or corpus, the name may be left out."""
         families = dict.fromkeys(result.probe.family for result in self)
         pretrained = {r.model.name for r in self if r.model.random_seed is None}
         models = dict.fromkeys(result.model.name for result in self)
+        # Runs add random twins without being asked: they are no reason to name the model.
         if model is None and len(pretrained) == 1:
             (model,) = pretrained
         chosen_names = (
@@ -232,11 +229,7 @@ def merged(parts: Sequence[Results]) -> Results:
 
 
 def _one(noun: str, name: str | None, candidates: Iterable[str]) -> str:
-    """The one that is given, or the only one.
-
-    Raises:
-        UserError: there are several, or none of this name.
-    """
+    """The given name, or the only candidate."""
     names = list(candidates)
     if name is None and len(names) == 1:
         return names[0]
@@ -281,7 +274,7 @@ class Figure:
 
 
 def load_results(*places: str | os.PathLike[str], older: bool = False) -> Results:
-    """Everything that was found and stored below some folders.
+    """All results and records below some folders.
 
     Args:
         places: folders, or patterns such as ``results/*/ewt``.
@@ -304,7 +297,7 @@ def load_results(*places: str | os.PathLike[str], older: bool = False) -> Result
 
 
 def results_in_order(results: Mapping[Path, Result]) -> dict[Path, Result]:
-    """Random twins last, and tasks as runs have them."""
+    """Results in the order of runs: random twins last, tasks as `table_order` has them."""
 
     def sort_key(path_and_result: tuple[Path, Result]) -> tuple[object, ...]:
         result = path_and_result[1]
@@ -330,11 +323,7 @@ def results_below(folders: Iterable[Path], *, older: bool = False) -> dict[Path,
 
 
 def find_recipes(results: Mapping[Path, Result], options: argparse.Namespace) -> list[RecipeResult]:
-    """The results of the recipes that `--recipes` names.
-
-    Raises:
-        UserError: see `recipe_results`, or the file cannot be read.
-    """
+    """The results of the recipes that `--recipes` names."""
     globs = read_recipes(options.recipes) if options.recipes != Path() else None
     return recipe_results(results, globs)
 
@@ -360,9 +349,10 @@ def records_below(
     folders = tuple(folders)
     for folder in folders:
         if not folder.is_dir():
-            name = f"name a folder of results{f' with {flag}' * bool(flag)}"
-            raise UserError(f"{folder}: there is no such folder; {name}.")
+            option = f" with {flag}" if flag else ""
+            raise UserError(f"{folder}: there is no such folder; name a folder of results{option}.")
     frame = load(*folders, measurements=measurements)
+    # Callers that name measurements say themselves how to make them.
     if frame.headers.empty and measurements is None:
         raise no_results(folders, flag)
     if older:
@@ -381,9 +371,10 @@ def no_results(folders: Iterable[Path], flag: str = "") -> UserError:
     """The error for folders without any results; `flag` names another one."""
     folders = tuple(folders)
     where = ", ".join(map(str, folders))
+    option = f", or name another folder with {flag}" if flag else ""
     return UserError(
-        f"{where}: no results; probe a model first: {RUN} --model M"
-        f"{f', or name another folder with {flag}' * bool(flag)}{or_published(*folders)}."
+        f"{where}: no results; probe a model first: {RUN} --model M{option}"
+        f"{or_published(*folders)}."
     )
 
 
@@ -391,19 +382,15 @@ def only(records: Mapping[Path, R], **filters: Sequence[str]) -> dict[Path, R]:
     """The records of these models, corpora, tasks or probes; without names, of all.
 
     A record that is of no task passes.
-
-    Raises:
-        UserError: no record has one of the names.
     """
     matches = dict(records)
     for attribute, names in filters.items():
-        of = {path: getattr(record, attribute) for path, record in matches.items()}
-        called = {x: y.family if attribute == "probe" else y.name for x, y in of.items() if y}
+        parts = {path: getattr(record, attribute) for path, record in matches.items()}
+        called = {x: y.family if attribute == "probe" else y.name for x, y in parts.items() if y}
         require_results(f"--{attribute}", names, {*called.values()})
-        if names:
-            matches = {
-                path: x for path, x in matches.items() if called.get(path, names[0]) in names
-            }
+        for path in parts:
+            if names and called.get(path, names[0]) not in names:
+                del matches[path]
     return matches
 
 

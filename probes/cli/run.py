@@ -79,7 +79,7 @@ def run_corpora(
         source: the first of the corpora.
 
     Raises:
-        UserError: one cannot be found, or has the name of another.
+        UserError: several corpora have one name, or cannot be found.
     """
     if not config.transfer:
         return run_models(config, source, models, command)
@@ -125,6 +125,7 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
     def show(stage: Stage) -> None:
         """Print the tables of the probe families whose scores have been made, once."""
         new = {family for run in runs for _, family in run.results} - shown_families
+        # Other formats are printed at the end, where the complete tables are.
         if new and printer.immediate:
             _print_scores(runs, new)
             shown_families.update(new)
@@ -163,12 +164,12 @@ def _write_tables(runs: Sequence[ModelRun]) -> None:
 
 
 def _print_scores(runs: Sequence[ModelRun], families: Collection[str] = ()) -> None:
-    """Print the tables of scores: so far of some probe families, or of all."""
+    """Print the tables of scores: those so far of some probe families, or all."""
     with tolerate_broken_output(), progress.aside():
         for results in write_model_tables(runs, write=False, stored=not families):
             chosen_results = [r for r in results if not families or r.probe.family in families]
             tables = [
-                replace(table, title=table.title + " · scores so far" * bool(families))
+                replace(table, title=table.title + (" · scores so far" if families else ""))
                 for table in score_tables(chosen_results)
             ]
             printer.show(tables, quiet=progress.quiet)

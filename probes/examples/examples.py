@@ -140,7 +140,7 @@ class Examples:
         """Label of each example of `split` whose label train lacks, in order."""
         if not self.classes:
             return ()
-        labels = (label for e in self.splits[split].examples for label in self._names(e))
+        labels = (label for e in self.splits[split].examples for label in _labels_of(self.task, e))
         return tuple(label for label in labels if label not in self._code)
 
     @cached_property
@@ -157,11 +157,6 @@ class Examples:
         if self.task.kind != "multi-label":
             return None
         return membership(self.label_sets, (*self.classes, *self.unseen_anywhere))
-
-    def _names(self, example: Example) -> tuple[str, ...]:
-        """The labels of an example: any number for multi-label, else one."""
-        several = self.task.kind == "multi-label"
-        return label_set(example.label) if several else (str(example.label),)
 
     def predictions(self, labels: Sequence[Any]) -> NDArray[Any]:
         """Encode labels as predictions; a label that train lacks equals no gold label.
@@ -213,7 +208,7 @@ class Examples:
     def label_counts(self) -> dict[str, tuple[int, ...]]:
         """Number of examples of each label in train, dev and test, most frequent first."""
         counts = [
-            Counter(label for e in self.splits[s].examples for label in self._names(e))
+            Counter(label for e in self.splits[s].examples for label in _labels_of(self.task, e))
             for s in SPLITS
         ]
         order = sorted(counts[0] + counts[1] + counts[2], key=lambda x: (-counts[0][x], x))
@@ -257,92 +252,110 @@ def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:
         TaskError: the rule failed, or the examples contradict the task's declaration.
     """
     informed = task.informed(corpus.splits["train"])
+    # The suite's own rules are tested; a plug-in's may depend on chance or on earlier sentences.
     if tasks.origin(task.name) is not None:
-        require_repeatable(
-            informed, [s for name in SPLITS for s in corpus.splits[name][:_RUN_TWICE]]
-        )
-    splits = {}
+        some = [s for name in SPLITS for s in corpus.splits[name][:_RUN_TWICE]]
+        require_repeatable(informed, some)
     ambiguous = _ambiguous_types(informed, corpus) if task.ambiguous else None
-    remedy = "leave it out with --tasks" + (", or raise --limit." if corpus.limited else ".")
+    splits = {}
     for name in SPLITS:
-        examples: list[Example] = []
-        texts: list[Text] = []
-        numbers: list[int] = []
-        excluded: Counter[str] = Counter()
-        for number, sentence in enumerate(task.texts(corpus.splits[name])):
-            sentence_text = plain_text(sentence)
-            for item in informed.examples(sentence):
-                if isinstance(item, Excluded):
-                    excluded[item.reason] += 1
-                elif ambiguous is not None and item.type not in ambiguous:
-                    excluded["type without several labels in train"] += 1
-                elif hiding == "cut" and is_cut_away(item):
-                    excluded["cue or all text cut away with the hidden word"] += 1
-                else:
-                    examples.append(item)
-                    text = text_of(sentence, item, hiding)
-                    texts.append(sentence_text if text == sentence_text else text)
-                    numbers.append(number)
-        if not examples:
-            reasons = ", ".join(f"{reason} {n:,}" for reason, n in sorted(excluded.items()))
-            raise NotServedError(
-                f"Task {task.name!r} has no examples in the {name} split of {corpus.name!r}"
-                + (f" (left out: {reasons})" if reasons else "")
-                + f"; {remedy}"
-            )
-        splits[name] = Split(
-            tuple(examples),
-            tuple(texts),
-            np.array(numbers),
-            dict(excluded),
-            partition([sentence.document for sentence in corpus.splits[name]], name),
-        )
-    require_consistent(
-        task,
-        [
-            (corpus.splits[name][number], example)
-            for name, part in splits.items()
-            for number, example in zip(part.sentence, part.examples, strict=True)
-        ],
-    )
+        splits[name] = _split_of(informed, corpus, name, hiding, ambiguous)
+        if not splits[name].examples:
+            counts = sorted(splits[name].excluded.items())
+            reasons = ", ".join(f"{reason} {n:,}" for reason, n in counts)
+            of = f" (left out: {reasons})" if reasons else ""
+            problem = f" has no examples in the {name} split of {corpus.name!r}{of}"
+            raise _not_served(task, corpus, problem)
+    pairs = [
+        (corpus.splits[name][number], example)
+        for name, part in splits.items()
+        for number, example in zip(part.sentence, part.examples, strict=True)
+    ]
+    require_consistent(task, pairs)
     view = view_name(splits["train"].examples[0], hiding)
     if view == "own":
-        together = iter(merged_texts([text for part in splits.values() for text in part.texts]))
+        # Else a text would be encoded once for each stretch of it that examples keep.
+        texts = iter(merged_texts([text for part in splits.values() for text in part.texts]))
         splits = {
-            name: replace(part, texts=tuple(islice(together, len(part.texts))))
+            name: replace(part, texts=tuple(islice(texts, len(part.texts))))
             for name, part in splits.items()
         }
     splits["test"] = _marked_as_seen(splits["test"], splits["train"])
+    return Examples(task, view, splits, *_classes_and_sets(task, corpus, splits))
+
+
+def _split_of(
+    task: Task, corpus: Corpus, name: str, hiding: ViewName, ambiguous: Collection[str] | None
+) -> Split:
+    """The examples of each sentence of a split, in corpus order; see `_reason_left_out`."""
+    examples, texts, numbers = [], [], []
+    excluded: Counter[str] = Counter()
+    for number, sentence in enumerate(task.texts(corpus.splits[name])):
+        sentence_text = plain_text(sentence)
+        for item in task.examples(sentence):
+            reason = _reason_left_out(item, hiding, ambiguous)
+            if reason or isinstance(item, Excluded):
+                excluded[reason] += 1
+                continue
+            text = text_of(sentence, item, hiding)
+            examples.append(item)
+            # One object for all examples of a sentence, as `Split.text_numbers` needs.
+            texts.append(sentence_text if text == sentence_text else text)
+            numbers.append(number)
+    clusters = partition([sentence.document for sentence in corpus.splits[name]], name)
+    return Split(tuple(examples), tuple(texts), np.array(numbers), dict(excluded), clusters)
+
+
+def _reason_left_out(
+    item: Example | Excluded, hiding: ViewName, ambiguous: Collection[str] | None
+) -> str:
+    """The reason for leaving out an item of a rule, as counted in the record; empty to use it."""
+    if isinstance(item, Excluded):
+        return item.reason
+    # The label of any other type is known without the sentence.
+    if ambiguous is not None and item.type not in ambiguous:
+        return "type without several labels in train"
+    # A cut leaves only what precedes the hidden word: perhaps nothing, or nothing of its cue.
+    if hiding == "cut" and is_cut_away(item):
+        return "cue or all text cut away with the hidden word"
+    return ""
+
+
+def _classes_and_sets(
+    task: Task, corpus: Corpus, splits: Mapping[str, Split]
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Classes and label sets, as in `Examples`; NotServedError if labels leave nothing to learn."""
     if task.kind == "regression":
-        return Examples(task, view, splits, ())
-    train_sets = {
-        label_set(e.label) if task.kind == "multi-label" else (str(e.label),)
-        for e in splits["train"].examples
-    }
-    if len(train_sets) < 2:
-        (only,) = train_sets
-        raise NotServedError(
-            f"Task {task.name!r}: every training example of {corpus.name!r} has the label "
-            f"{', '.join(only)!r}, so there is nothing to tell apart; {remedy}"
-        )
-    classes = tuple(sorted({label for labels in train_sets for label in labels}))
-    if task.kind == "classification":
-        if not any((str(e.label),) in train_sets for e in splits["dev"].examples):
-            raise NotServedError(
-                f"Task {task.name!r}: no dev example of {corpus.name!r} has a label that occurs in "
-                f"train, so no layer can be chosen; {remedy}"
-            )
-        return Examples(task, view, splits, classes)
-    all_sets = train_sets.union(
-        label_set(e.label) for part in splits.values() for e in part.examples
-    )
-    return Examples(task, view, splits, classes, tuple(sorted(all_sets)))
+        return (), ()
+    sets = {x: {_labels_of(task, e) for e in part.examples} for x, part in splits.items()}
+    if len(sets["train"]) < 2:
+        (only,) = sets["train"]
+        problem = f": every training example of {corpus.name!r} has the label {', '.join(only)!r}, "
+        raise _not_served(task, corpus, problem + "so there is nothing to tell apart")
+    classes = tuple(sorted({label for labels in sets["train"] for label in labels}))
+    if task.kind == "multi-label":
+        return classes, tuple(sorted(set().union(*sets.values())))
+    if sets["train"].isdisjoint(sets["dev"]):
+        problem = f": no dev example of {corpus.name!r} has a label that occurs in train, "
+        raise _not_served(task, corpus, problem + "so no layer can be chosen")
+    return classes, ()
+
+
+def _not_served(task: Task, corpus: Corpus, problem: str) -> NotServedError:
+    remedy = "leave it out with --tasks" + (", or raise --limit." if corpus.limited else ".")
+    return NotServedError(f"Task {task.name!r}{problem}; {remedy}")
+
+
+def _labels_of(task: Task, example: Example) -> tuple[str, ...]:
+    """The labels of an example: any number for multi-label, else one."""
+    several = task.kind == "multi-label"
+    return label_set(example.label) if several else (str(example.label),)
 
 
 def _ambiguous_types(task: Task, corpus: Corpus) -> set[str]:
     """Types that have several labels in train."""
     labels: dict[str, set[Label]] = defaultdict(set)
-    for sentence in corpus.splits["train"]:
+    for sentence in task.texts(corpus.splits["train"]):
         for item in task.examples(sentence):
             if isinstance(item, Example):
                 labels[item.type].add(item.label)

@@ -106,15 +106,15 @@ def control_labels(examples: Examples, split: str, seeds: Sequence[int]) -> Arra
     of_example = np.array([index_of_type[e.type] for e in examples.splits[split].examples])
     # A random element of the sorted training labels: labels are as probable as they are frequent.
     train = np.sort(examples.targets("train"))
-    labels = [
-        [train[int(_uniform(seed, name) * len(train))] for name in index_of_type] for seed in seeds
-    ]
+    n = len(train)
+    labels = [[train[int(_uniform(seed, name) * n)] for name in index_of_type] for seed in seeds]
     return np.array(labels, dtype=train.dtype)[:, of_example]
 
 
 def _uniform(seed: int, name: str) -> float:
     """A number in [0, 1), determined by seed and name."""
     digest = hashlib.sha256(f"{seed} {name}".encode("utf-8", "surrogatepass")).digest()
+    # A float holds 48 bits exactly: with more, the quotient might be rounded to 1.
     return int.from_bytes(digest[:6]) / 2**48
 
 
@@ -183,7 +183,7 @@ def references(examples: Examples, train_labels: Array, test: Scorer) -> dict[st
 
 
 def rule_scores(rules: Mapping[str, Predictions], test: Scorer) -> dict[str, Scores]:
-    """Scores of rules; None for a rule without a prediction for some example."""
+    """Scores of rules by name; all None for a rule that lacks a prediction for some example."""
     scores_by_rule = {}
     for name, predicted in rules.items():
         (scores,) = test.scores(predicted[None])
@@ -213,6 +213,7 @@ def _fitted_to_cues(examples: Examples, train_labels: Array, indices: Ints) -> P
     }
     counter = CountVectorizer(analyzer=tuple, binary=True)
     train, labels = counter.fit_transform(cues["train"])[indices], train_labels[indices]
+    # A bootstrap sample may have one label only, which the regression refuses.
     if len(np.unique(labels)) == 1:
         return np.full(len(cues["test"]), labels[0])
     fitted = LogisticRegression(max_iter=1000).fit(train, labels)
@@ -287,11 +288,7 @@ def known_number(value: float) -> float | None:
 
 
 def require_metrics(task: Task) -> None:
-    """Check that every metric a task names exists and scores tasks of this kind.
-
-    Raises:
-        UserError: one does not, or the headline metric cannot choose a best layer.
-    """
+    """Raise UserError if a task's metric is unknown or of other kinds, or cannot choose a layer."""
     fitting = sorted(name for name in metrics if task.kind in metrics.get(name).kinds)
     for name in (task.metric, *task.also):
         if name not in metrics:
@@ -346,14 +343,10 @@ def by_label(gold: Gold, predicted: Predictions, *, chunks: bool) -> dict[str, L
         return {}
     if chunks:
         gold_chunks, predicted_chunks = gold.chunks, gold.chunks_in(predicted)
-        n, n_predicted, n_right = (
-            Counter(kind for _, _, kind in spans)
-            for spans in (gold_chunks, predicted_chunks, gold_chunks & predicted_chunks)
-        )
-        return {
-            name: _label_score(n[name], n_predicted[name], n_right[name])
-            for name in sorted(n | n_predicted)
-        }
+        spans = gold_chunks, predicted_chunks, gold_chunks & predicted_chunks
+        n, n_predicted, n_right = (Counter(kind for _, _, kind in x) for x in spans)
+        kinds = sorted(n | n_predicted)
+        return {x: _label_score(n[x], n_predicted[x], n_right[x]) for x in kinds}
     names = (*gold.classes, *sorted(set(gold.unseen)))
     counts = class_parts(gold, predicted).sum(0).reshape(3, -1).astype(np.int64)
     counts_by_name = zip(names, *counts.tolist(), strict=True)

@@ -28,7 +28,7 @@ FLOORS = ("word n-grams", "character n-grams", "length")
 
 
 class _FloorInputs(NamedTuple):
-    """The texts and labels of a task, equal at all positions, so that each floor is fitted once."""
+    """Texts and labels of a task, by value: tasks that differ in position alone share each fit."""
 
     texts: tuple[tuple[str, ...], ...]
     train: tuple[float, ...]

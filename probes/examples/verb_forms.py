@@ -61,11 +61,11 @@ class VerbAnswers(NamedTuple):
 
 
 def answers_of(scores: ScoredStretches, questions: Sequence[Question]) -> VerbAnswers:
-    """The answers to questions, from the scores of a view with all their texts."""
+    """A model's answers to questions, from the scores of a view with all their texts."""
     rows = [[scores.score_index(text) for text in question] for question in questions]
-    at = np.array(rows, dtype=np.int64).reshape(-1, 2)
-    right, wrong = scores.within_word[at].T
-    return VerbAnswers(right - wrong, scores.pieces[at])
+    indices = np.array(rows, dtype=np.int64).reshape(-1, 2)
+    right, wrong = scores.within_word[indices].T
+    return VerbAnswers(right - wrong, scores.pieces[indices])
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,9 @@ class Forms:
         verb = sentence.words[word]
         if form == verb.lower():
             return ""
-        return (
-            form.upper()
-            if verb.isupper() and len(verb) > 1
-            else (form.capitalize() if verb[0].isupper() else form)
-        )
+        if verb.isupper() and len(verb) > 1:
+            return form.upper()
+        return form.capitalize() if verb[0].isupper() else form
 
     def question(self, sentence: Sentence, example: Example) -> Question | str:
         """The question for an example, or the reason why there is none."""

@@ -221,7 +221,7 @@ def _are_shipped(paths: Sequence[Path]) -> list[bool]:
 def _most_complete(frame: RecordFrame) -> RecordFrame:
     """The most complete record of every measurement; of equal ones the first.
 
-    Those with another content than the one that is kept are counted in a message; -v names them.
+    Duplicates with other content are counted in a message; -v names them.
     """
     headers = frame.headers
     several = headers.duplicated(IDENTITY, keep=False)
@@ -418,8 +418,7 @@ def numbered(records: Iterable[Record]) -> dict[File, Record]:
 
 
 def frame_of(
-    records: Mapping[File, Record],
-    header: Collection[str] = HEADER_KINDS.keys(),
+    records: Mapping[File, Record], header: Collection[str] = HEADER_KINDS.keys()
 ) -> RecordFrame:
     """The frame of records that were `validated`.
 
@@ -458,17 +457,17 @@ def _typed(columns: Mapping[str, list[Any]]) -> pd.DataFrame:
 
 
 def _axes_as_json(record: Record) -> Iterator[str]:
-    """The places of each row on further axes."""
+    """The values of each row on further axes."""
     names, texts = record.rows.axes, dict[tuple[object, ...], str]()
-    for places in zip(*names.values(), strict=True) if names else repeat((), len(record.rows)):
-        # 1 and 1.0 are equal, and different places.
-        key = (*places, *map(type, places))
+    for axis_values in zip(*names.values(), strict=True) if names else repeat((), len(record.rows)):
+        # 1 and 1.0 are equal, and different values.
+        key = (*axis_values, *map(type, axis_values))
         if key not in texts:
-            axes = {name: x for name, x in zip(names, places, strict=True) if x is not None}
+            axes = {name: x for name, x in zip(names, axis_values, strict=True) if x is not None}
             texts[key] = json.dumps(axes) if axes else ""
         yield texts[key]
 
 
 def axes_by_text(rows: pd.DataFrame) -> dict[str, dict[str, AxisValue]]:
-    """The places that every distinct text in the column `axes` stands for."""
+    """The axes that every distinct text in the column `axes` stands for."""
     return {text: json.loads(text) if text else {} for text in rows["axes"].unique()}

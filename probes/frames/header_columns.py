@@ -13,12 +13,7 @@ from typing import Any, NamedTuple
 
 from probes.data.splits import DROPPED
 from probes.examples.scoring import control_metric
-from probes.measurements.plugin_keys import (
-    digests,
-    has_current_numerics,
-    is_current,
-    plug_ins_text,
-)
+from probes.measurements.plugin_keys import digests, has_current_numerics, is_current, plug_ins_text
 from probes.records.record import Record, completeness, limit_of, short_digest, task_marks
 from probes.records.result import Result
 from probes.tasks.task import plain_name
@@ -131,6 +126,7 @@ OF_TASKS = {
         TEXT, lambda x: _definition_digest(x, "", (x.task.name, x.probe.family))
     ),
     "probe_definition": HeaderColumn(TEXT, lambda x: x.inputs),
+    # The way of probing has no version; `_is_older` of the frame sorts by one all the same.
     "probe_version": HeaderColumn(WHOLE, lambda x: 0),
     "probe_hidden": HeaderColumn(WHOLE, lambda x: x.probe.hidden),
 }
@@ -139,8 +135,7 @@ OF_TASKS = {
 OF_SCORES = {
     "resampled": HeaderColumn(TEXT, lambda x: x.examples.resampled),
     "control_metric": HeaderColumn(
-        TEXT,
-        lambda x: control_metric(x.task.kind, x.task.metric) if x.examples.typed else None,
+        TEXT, lambda x: control_metric(x.task.kind, x.task.metric) if x.examples.typed else None
     ),
     "n_train": HeaderColumn(WHOLE, lambda x: x.examples.n["train"]),
     "n_dev": HeaderColumn(WHOLE, lambda x: x.examples.n["dev"]),

@@ -54,27 +54,25 @@ def long_frame(records: Iterable[Record]) -> pd.DataFrame:
     return labelled_frame(("", record) for record in records)
 
 
-def labelled_frame(
-    records: Mapping[str, Record] | Iterable[tuple[str, Record]],
-) -> pd.DataFrame:
+def labelled_frame(records: Mapping[str, Record] | Iterable[tuple[str, Record]]) -> pd.DataFrame:
     """The long frame of records by label, which names the model; "" keeps its own name."""
     labelled = [*(records.items() if isinstance(records, Mapping) else records)]
     record_frame = frame_of(numbered(record for _, record in labelled), HEADER)
     names = [label or record.model.name for label, record in labelled]
     model = pd.Series(names, dtype=record_frame.headers["model"].dtype)
     frame = record_frame.headers.assign(model=model)[["path", *HEADER]].merge(record_frame.rows)
-    places = axes_by_text(frame)
-    number = pd.Index([*places]).get_indexer(pd.Index(frame["axes"]))
+    by_text = axes_by_text(frame)
+    number = pd.Index([*by_text]).get_indexer(pd.Index(frame["axes"]))
     axes = {
-        name: _axis_column([x.get(name) for x in places.values()])
+        name: _axis_column([x.get(name) for x in by_text.values()])
         .take(number)
         .set_axis(frame.index)
-        for name in dict.fromkeys(name for x in places.values() for name in x)
+        for name in dict.fromkeys(name for x in by_text.values() for name in x)
     }
     return frame.drop(columns=["path", "axes", "fits"]).assign(**axes)
 
 
-def _axis_column(places: list[Any]) -> pd.Series:
-    """An axis: whole numbers stay so where a row has no place on it."""
-    is_whole = all(x is None or (isinstance(x, int) and not isinstance(x, bool)) for x in places)
-    return pd.Series(places, dtype="Int64" if is_whole else object)
+def _axis_column(values: list[Any]) -> pd.Series:
+    """A column of one axis, of whole numbers even where some rows have no value on it."""
+    is_whole = all(x is None or (isinstance(x, int) and not isinstance(x, bool)) for x in values)
+    return pd.Series(values, dtype="Int64" if is_whole else object)

@@ -1,4 +1,4 @@
-"""How records of a measurement are shown: its tables, and what its charts are made from."""
+"""Tables of the records of a measurement, and the records that its charts are made from."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def measurement_tables(measurement: Measurement, records: Sequence[Any]) -> Sequ
     if measurement.of != "task":
         (record,) = findings
         title = f"{subject_title(record)} · {title}"
-        title += f" · {TREES}" * (record.corpus.other_trees and "heads" in measurement.needs)
+        with_other_trees = record.corpus.other_trees and "heads" in measurement.needs
+        title += f" · {TREES}" if with_other_trees else ""
         title += f" from {record.base.name}" if record.base else ""
     tables = tables_of_views(measurement.shows, long_frame(findings), title, notes)
     return [*tables, *(table for record in findings for table in measurement.more_tables(record))]
@@ -45,12 +46,13 @@ def findings_of(
         records: by label, of evidence the results that it is shown with.
         paths: their files, beside which arrays are read.
     """
-    own_or_none = {label: measurement.own_record(record) for label, record in records.items()}
-    findings = {label: record for label, record in own_or_none.items() if record is not None}
-    without = {
-        label: measurement.missing_of(x) for label, x in records.items() if label not in findings
-    }
-    return RecordsByModel(findings, paths, without)
+    findings, missing = {}, {}
+    for label, record in records.items():
+        if (finding := measurement.own_record(record)) is not None:
+            findings[label] = finding
+        else:
+            missing[label] = measurement.reason_missing(record)
+    return RecordsByModel(findings, paths, missing)
 
 
 def require_drawable(measurement: Measurement, record: Any, path: Path | None = None) -> None:

@@ -15,6 +15,7 @@ from probes.statistics.metrics import bounds_of
 
 _TYPES = {TEXT: str, WHOLE: int, NUMBER: float, TRUTH: bool}
 
+# The frame has columns of 64-bit whole numbers.
 _MOST = (1 << 63) - 1
 
 _BOUNDS = {
@@ -127,9 +128,9 @@ def _fits_by_layer(result: Result) -> dict[int | None, int]:
     """Number of fits by layer, of which there are scores on test."""
     rows, metric = result.rows, result.task.metric
     further_axes = [axis for name, axis in rows.axes.items() if name != "seed"]
-    places = zip(rows.metric, rows.split, rows.layer, *further_axes, strict=True)
+    coordinates = zip(rows.metric, rows.split, rows.layer, *further_axes, strict=True)
     return Counter(
         layer
-        for name, split, layer, *at in places
+        for name, split, layer, *at in coordinates
         if (name, split) == (metric, "test") and layer is not None and set(at) <= {None}
     )

@@ -1,4 +1,4 @@
-"""Families of measurements: what each registers, found by the folders that are there."""
+"""Families of measurements, one for each folder of `probes/families`, and their registrations."""
 
 from __future__ import annotations
 

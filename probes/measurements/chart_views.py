@@ -1,8 +1,4 @@
-"""Charts of rows as data: curves, heat maps and pictures, of every model that has such rows.
-
-A chart view has a `name`, a `title` and a `note`, says why models are `missing`, and can `draw`
-what was found in a look.
-"""
+"""Chart views: curves, heat maps and pictures of the rows of all models; see `ChartView`."""
 
 from __future__ import annotations
 
@@ -32,7 +28,8 @@ if TYPE_CHECKING:
 
 
 def caption(view: Any, shown_records: ShownRecords) -> tuple[str, str]:
-    """Title and note of a chart, with the places that its rows have in place of their axes."""
+    """Title and note of a chart; columns in braces are replaced by the values of its rows."""
+    # `Maps` and views of plug-ins choose no rows.
     rows = view.shown_rows(shown_records) if hasattr(view, "shown_rows") else shown_records.frame
     return worded(view.title or label_of(view.metric), rows), worded(view.note, rows)
 
@@ -41,8 +38,8 @@ def caption(view: Any, shown_records: ShownRecords) -> tuple[str, str]:
 class Lines:
     """Curves of one metric, or of several in one unit, for each model.
 
-    Numbers without a value on `x`, such as baselines, are horizontal lines, in panels of their
-    place on `apart`.
+    Numbers without a value on `x`, such as baselines, are horizontal lines. Their panels are those
+    of their value on `apart`.
 
     Attributes:
         name: name for `python -m probes figure`: letters and underscores.
@@ -75,12 +72,11 @@ class Lines:
         """Reasons why models have no curve, by label."""
         rows = self.shown_rows(shown_records)
         at = rows.reindex(columns=[self.x])[self.x]
-        return reasons_missing(
-            shown_records, rows[at.gt(0).fillna(False) if self.log else at.notna()]
-        )
+        has_x = at.gt(0).fillna(False) if self.log else at.notna()
+        return reasons_missing(shown_records, rows[has_x])
 
     def chart(self, shown_records: ShownRecords, style: Style) -> Chart:
-        """One model has all lines in a panel; of several, each line has a panel."""
+        """A chart: one model has all lines in a panel; with several, each line has a panel."""
         import pandas as pd
 
         from probes.tables import charts
@@ -90,7 +86,7 @@ class Lines:
         several = len({row["model"] for row in rows}) > 1
         unit = printed_unit(rows[0]) if rows else self._metrics[0]
         scale = 100 if is_percent(unit) else 1
-        points, levels, of_panel = [], {}, {}
+        points, levels, apart_of = [], {}, {}
         fixed = [name for name, condition in self.where.items() if isinstance(condition, str)]
         if self.line:  # Baselines have the last panels.
             rows.sort(key=lambda row: row[self.line] is None)
@@ -101,21 +97,20 @@ class Lines:
                 levels[apart, axis_words(row, (self.apart, *fixed))] = scale * row["value"]
             elif at > 0 or not self.log:
                 panel = ", ".join(filter(None, (apart, line))) if several else apart
-                of_panel[panel] = apart
+                apart_of[panel] = apart
                 ends: Any = [scale * x for x in interval_of_row(row) or ()] or [None, None]
                 points.append((panel, row["model"], line, at, scale * row["value"], *ends))
         for name, metric in self.levels.items():
             first = rows_in(rows_where(shown_records.frame, [metric], {}))[:1]
-            for row, apart in product(first, set(of_panel.values())):
+            for row, apart in product(first, set(apart_of.values())):
                 levels[apart, name] = scale * row["value"]
-        frame = pd.DataFrame(
-            points, columns=["panel", "model", "line", "x", "value", "low", "high"]
-        )
+        columns = ["panel", "model", "line", "x", "value", "low", "high"]
+        frame = pd.DataFrame(points, columns=columns)
         dashed = [
             {"panel": panel, "name": name, "level": value}
             for panel in frame["panel"].unique()
             for (apart, name), value in levels.items()
-            if name and apart == of_panel[panel]
+            if name and apart == apart_of[panel]
         ]
         return charts.lines(
             pd.concat([frame, pd.DataFrame(dashed)]) if dashed else frame,
@@ -155,7 +150,7 @@ class Lines:
             return f"{label_of(self._metrics[0])}, {axis_of(unit)}"
         if len(self._metrics) == 1:
             return axis_of(unit)
-        return self.title.lower() + ", %" * is_percent(unit)
+        return self.title.lower() + (", %" if is_percent(unit) else "")
 
 
 @dataclass(frozen=True)
@@ -172,8 +167,8 @@ class Cells:
         low, high: ends of the colour scale; by default the lowest and the highest value.
         digits: decimals of the numbers in cells.
         where: see `Pivot`.
-        more: from what is drawn and a model's label to further texts for tooltips, by row and
-            column. Not with `apart`.
+        more: called with (records, label of a model); returns further texts for tooltips, by row
+            and column. Not with `apart`.
     """
 
     name: str
@@ -195,7 +190,7 @@ class Cells:
         return reasons_missing(shown_records, self.shown_rows(shown_records))
 
     def chart(self, shown_records: ShownRecords, style: Style) -> Chart:
-        """A panel for each model, and each place that stands apart."""
+        """A heat map with a panel for each model and each value on `apart`."""
         import pandas as pd
 
         from probes.tables import charts
@@ -221,13 +216,14 @@ class Cells:
             cells = zip(frame["model"], frame["row"], frame["column"], strict=True)
             tooltips: Any = [texts[model][row, column] for model, row, column in cells]
             frame = frame.assign(said=tooltips)
+        # Unlike in tables and curves, numbers in cells are not multiplied by 100.
+        share = ", as a share" if is_percent(self.metric) else ""
         return charts.heat_map(
             frame,
             style,
             down=self.down.replace("_", " "),
             across=self.across.replace("_", " "),
-            legend_title=self.number
-            or label_of(self.metric) + ", as a share" * is_percent(self.metric),
+            legend_title=self.number or label_of(self.metric) + share,
             title=self.title or label_of(self.metric),
             low=self.low,
             high=self.high,
@@ -269,11 +265,8 @@ class Maps:
 
     def missing(self, shown_records: ShownRecords) -> dict[str, str]:
         """Reasons why models have no pictures, by label."""
-        reasons = {model: self._reason(shown_records, model) for model in shown_records.records}
-        return {
-            **shown_records.missing,
-            **{model: reason for model, reason in reasons.items() if reason},
-        }
+        reasons = {x: self._reason(shown_records, x) for x in shown_records.records}
+        return {**shown_records.missing, **{x: reason for x, reason in reasons.items() if reason}}
 
     def chart(self, shown_records: ShownRecords, style: Style) -> Chart:
         """A panel of pictures for each model."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,20 +26,25 @@ from probes.extraction.reading.shards import Shard, kept_words, row_of_each_text
 from probes.extraction.reading.store import Store
 from probes.extraction.reading.vectors import StoredVectors
 from probes.extraction.reading.views import View, plain_text
-from probes.measurements.layer_fits import Fits, Labels, Probing, concatenated_fits
+from probes.measurements.layer_fits import Fits, Labels, concatenated_fits
 from probes.measurements.trained_probes import Trained
 from probes.records.header import ModelRecord
 from probes.records.parameters import Parameters, of_layer, read_parameters
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import FitsPerLayer
+from probes.records.record_files import Arrays
 from probes.records.result import Result
 from probes.records.values import Estimate
 from probes.statistics.bootstrap import means
 from probes.statistics.partition import Partition, partition
 from probes.tasks.task import Task
+from probes.tasks.validation import TaskError
 from probes.training.batches import Batches
 from probes.training.dataset import ProbingData
-from probes.training.fit import FitSeed, fit_steps
+from probes.training.families import family_of
+from probes.training.family import FittedProbes
+from probes.training.fit import FitSeed, fit, fit_steps, margins, predict
+from probes.training.fitted import parameters_by_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,31 +212,24 @@ class TaskContext(ModelContext):
     """A task with examples, probes and scores.
 
     Attributes:
-        probing: fits probes, and has the stored scores.
-        elsewhere: the corpora of `trained`, by name.
+        data: features, labels and scorers of the task.
+        spec: settings of probes.
+        memory: bytes that fits may use.
+        scores: the result that this evidence supports; None while scores are measured.
+        predictions: the arrays of that result.
+        cache: folder in which the result's parameters may be stored.
+        trained: probes of the same task and family trained on other corpora, by corpus.
+        elsewhere: these corpora, by name.
     """
 
-    probing: Probing
+    data: ProbingData
+    spec: ProbeSpec
+    memory: int
+    scores: Result | None = None
+    predictions: Arrays | None = None
+    cache: Path | None = None
+    trained: Mapping[str, Trained] = field(default_factory=dict)
     elsewhere: Mapping[str, Corpus] = field(default_factory=dict)
-
-    @property
-    def data(self) -> ProbingData:
-        """Features, labels and scorers of the task."""
-        return self.probing.data
-
-    @property
-    def spec(self) -> ProbeSpec:
-        """Settings of probes."""
-        return self.probing.spec
-
-    def with_spec(self, spec: ProbeSpec) -> TaskContext:
-        """A copy with other settings of probes."""
-        return replace(self, probing=replace(self.probing, spec=spec))
-
-    @property
-    def memory(self) -> int:
-        """Bytes that fits may use."""
-        return self.probing.memory
 
     @property
     def examples(self) -> Examples:
@@ -250,20 +249,20 @@ class TaskContext(ModelContext):
     @property
     def result(self) -> Result:
         """The scores that this evidence supports; not available while measuring scores."""
-        assert self.probing.scores is not None
-        return self.probing.scores
+        assert self.scores is not None
+        return self.scores
 
     @property
-    def trained(self) -> Mapping[str, Trained]:
-        """Probes of the same task and family trained on other corpora, by corpus."""
-        return self.probing.trained
+    def has_least_groups(self) -> bool:
+        """Whether layers are already fitted one by one, with no features held in memory."""
+        return self.data.group_layers(self.memory, self.spec, 1) == (1, 0)
 
     def predicted(self, layers: Sequence[int]) -> NDArray[Any]:
         """Test predictions of the reported fit of each layer. Shape (L, n)."""
-        arrays = self.probing.arrays
-        assert arrays is not None
-        indices = [arrays["layers"].tolist().index(layer) for layer in layers]
-        predicted: NDArray[Any] = arrays["predicted"][indices, 0]
+        assert self.predictions is not None
+        stored_layers = self.predictions["layers"].tolist()
+        indices = [stored_layers.index(layer) for layer in layers]
+        predicted: NDArray[Any] = self.predictions["predicted"][indices, 0]
         return predicted
 
     def parameters(self, layers: Sequence[int]) -> Parameters:
@@ -274,8 +273,7 @@ class TaskContext(ModelContext):
         Raises:
             UserError: the file in the cache is damaged.
         """
-        cache = self.probing.cache
-        stored = read_parameters(cache, self.result.key) if cache else None
+        stored = read_parameters(self.cache, self.result.key) if self.cache else None
         parameters = dict(stored or {})
         if missing := [layer for layer in layers if of_layer(layer, "weight") not in parameters]:
             parameters.update(self.fits(missing, [FitSeed()]).parameters)
@@ -300,23 +298,74 @@ class TaskContext(ModelContext):
     def fits(
         self,
         layers: Sequence[int],
-        draws: Sequence[FitSeed],
+        seeds: Sequence[FitSeed],
         labels: Labels | None = None,
         in_training: NDArray[Any] | None = None,
     ) -> Fits:
         """Fit probes at some layers, in groups that fit in memory, and predict dev and test.
 
         Args:
-            draws: seed and training sample of each of the K fits of a layer.
+            seeds: seed and training sample of each of the K fits of a layer.
             labels: other labels than the task's; one set for all fits, or one per fit.
             in_training: training examples of each fit, in the split's order (K, n); by default all.
 
         Raises:
             TaskError: a dev loss is not finite.
         """
-        groups, data = list(self.groups(layers, len(draws))), self.data
-        steps = fit_steps(self.spec, data.sentences("train"), data.n_outputs, draws, in_training)
+        groups, data = list(self.groups(layers, len(seeds))), self.data
+        steps = fit_steps(self.spec, data.sentences("train"), data.n_outputs, seeds, in_training)
         with self.bar(len(groups) * steps):
             return concatenated_fits(
-                self.probing.fits(*group, draws, labels, in_training) for group in groups
+                self._fits_of_group(*group, seeds, labels, in_training) for group in groups
+            )
+
+    def _fits_of_group(
+        self,
+        layers: Sequence[int],
+        room: int,
+        seeds: Sequence[FitSeed],
+        labels: Labels | None,
+        in_training: NDArray[Any] | None,
+    ) -> Fits:
+        """Fit layers that fit in memory together, which is freed on return.
+
+        Args:
+            room: bytes in which features may be held; see `ProbingData.features`.
+        """
+        data, spec = self.data, self.spec
+        features = data.features(layers, room)
+        other_labels = {split: data.standardised(array) for split, array in (labels or {}).items()}
+        standardisation = data.standardisation(layers)
+        train = data.batches("train", features["train"], other_labels, in_training)
+        # Distances of `MeanDifference` are those of vectors before they are standardised.
+        train = replace(train, scale=standardisation.last_scale)
+        dev = data.batches("dev", features["dev"], other_labels)
+        strengths = None
+        if self.scores is not None:
+            # Evidence concerns the scored probe, and so uses the same strength.
+            rows = [self.scores.at("strength", layer, "train") for layer in layers]
+            strengths = torch.tensor([row.value for row in rows if row], dtype=torch.float64)
+        fitted = fit(train, dev, data.n_outputs, spec, seeds, strengths)
+        unit = None if data.n_outputs else data.unit
+        self._require_finite(fitted)
+        predicted = {}
+        for split in ("dev", "test"):
+            outputs = predict(fitted, features[split], data.n_outputs, spec, data.sets)
+            predicted[split] = data.in_labels_unit(outputs.cpu().numpy())
+        return Fits(
+            predicted,
+            fitted.strength.cpu().numpy(),
+            fitted.stopped.cpu().numpy(),
+            fitted.dev_loss.cpu().double().numpy() * data.unit[1] ** 2,
+            family_of(spec).n_parameters([p[0, 0] for p in fitted.parameters]),
+            parameters_by_name(layers, standardisation, fitted, unit),
+            margins(fitted, features["test"], spec).cpu().numpy() if data.ordered else None,
+        )
+
+    def _require_finite(self, fitted: FittedProbes) -> None:
+        if not fitted.dev_loss.isfinite().all():
+            raise TaskError(
+                f"Task {self.data.examples.task.name!r}, {self.spec.family} probes: the dev loss "
+                "is not finite, probably because labels or vectors are too large; scale the "
+                "labels, or leave the task out with --tasks."
             )

@@ -1,10 +1,8 @@
 """Measurements: one question about a model's vectors each, with its method, as one plug-in.
 
-A measurement is a function that is given a context and gives rows, registered by
-`@measurement(name, …)`. The modules of the suite's own are listed here, and imported when they are
-asked for, so that listing them is fast; so nothing of records or tables is imported here before it
-is used. They import torch and what needs it inside the function: keys, tables and rows are made
-without it.
+A measurement is a function from a context to rows, registered by `@measurement(name, …)`. Modules
+of the suite are listed here by name and imported when they are used, which keeps the command line
+fast. They import torch inside the function: keys, tables and rows are made without it.
 """
 
 from __future__ import annotations
@@ -73,29 +71,6 @@ class Measured:
     examples: ExampleCounts | None = None
 
 
-class ScoresBehind(NamedTuple):
-    """Scores that evidence supports.
-
-    Attributes:
-        probe: settings of the probes.
-        layers: the layers that have scores, ascending.
-        best: the layer with the best score on dev.
-        typed: whether every example has a type, which control tasks need.
-        headline: the headline test scores, by layer.
-    """
-
-    probe: ProbeSpec
-    layers: tuple[int, ...]
-    best: int
-    typed: bool
-    headline: Mapping[int, float | None] = {}
-
-    @property
-    def three_layers(self) -> tuple[int, ...]:
-        """The lowest, the best and the highest layer, for expensive evidence."""
-        return tuple(sorted({self.layers[0], self.best, self.layers[-1]}))
-
-
 class UseColumn(NamedTuple):
     """Numbers by layer that are shown beside the scores of a task, in `show --by use`.
 
@@ -118,7 +93,8 @@ class UseColumn(NamedTuple):
     decodable: str = ""
 
 
-class Request(NamedTuple):
+@dataclass(frozen=True)
+class Request:
     """Request of a run to a measurement.
 
     Attributes:
@@ -126,20 +102,34 @@ class Request(NamedTuple):
         n_layers: number of blocks of the model.
         seeds: number of fits of each layer on the whole training split.
         level: "full" for `--evidence full`, otherwise "standard".
-        scored: the scores behind evidence; None for other measurements.
     """
 
     layers: tuple[int, ...]
     n_layers: int
     seeds: int = 1
     level: Level = "standard"
-    scored: ScoresBehind | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvidenceRequest(Request):
+    """Request for evidence behind scores.
+
+    Attributes:
+        probe: settings of the probes.
+        best: the layer with the best score on dev.
+        typed: whether every example has a type, which control tasks need.
+        headline: the headline test scores, by layer.
+    """
+
+    probe: ProbeSpec
+    best: int
+    typed: bool
+    headline: Mapping[int, float | None] = field(default_factory=dict)
 
     @property
-    def scores(self) -> ScoresBehind:
-        """The scores that the evidence supports; only in requests for evidence."""
-        assert self.scored is not None
-        return self.scored
+    def three_layers(self) -> tuple[int, ...]:
+        """The lowest, the best and the highest layer, for expensive evidence."""
+        return tuple(sorted({self.layers[0], self.best, self.layers[-1]}))
 
 
 def _every_layer(request: Request) -> FitsPerLayer:
@@ -154,10 +144,8 @@ def _none(*_: Any) -> None:
     return None
 
 
-def _unmeasured(result: Result) -> str:
-    from probes.records.result import UNMEASURED
-
-    return UNMEASURED
+def _nothing_further(result: Result) -> str:
+    return ""
 
 
 def _no_more_tables(record: Record) -> Sequence[Table]:
@@ -165,7 +153,7 @@ def _no_more_tables(record: Record) -> Sequence[Table]:
 
 
 def csv_lines(record: Record) -> Iterator[Mapping[str, AxisValue]]:
-    """The lines of a CSV file, by column: all numbers of a record as they are."""
+    """The lines of a CSV file, by column: all rows of a record, unrounded."""
     rows, axes = list(record.rows), record.rows.axes
     filled = [name for name in ("n", "p") if any(getattr(row, name) for row in rows)]
     for row in rows:
@@ -197,21 +185,23 @@ class Measurement:
             object with ``name``, ``title``, ``note``, ``missing(shown_records)``, which returns
             reasons by model, and ``chart(shown_records, style)``, which returns a chart.
         use_columns: numbers by layer that `show --by use` puts beside scores.
-        extent: from a `Request` to the number of repetitions by layer; empty to measure nothing.
-            A stored record is kept if it has all of these layers.
-        missing: called with (task, probe, level); returns why it is not measured, or "".
+        extent: called with a `Request`; returns the number of repetitions by layer, empty to
+            measure nothing. A stored record is kept if it has all of these layers.
+        missing: called with (task, probe, level); returns why it is not measured, or "". The task
+            may be the one in a stored result, which has no rule.
         also_for_twins: whether evidence of random twins is always gathered, not only if it is full.
-        reads: from the corpus and the options to the texts that the collector reads; None for all
-            sentences.
-        collector: from the corpus, the layers and the options to the `Collector` of forward passes;
+        reads: called with (corpus, options); returns the texts that the collector reads, None for
+            all sentences.
+        collector: called with (corpus, layers, options); returns the `Collector` of forward passes,
             None for word vectors.
         head: "needed" or "used" if the measurement needs, or can use, a language-model head.
         shares_arrays: whether the arrays have neither text nor labels, such as sums over sentences,
             and may be passed on where a licence forbids text.
         variant_for_items: the measurement to make instead for a corpus of items.
-        missing_of: from a result to the reason why it lacks this measurement, for charts.
-        more_tables: from a record to tables that follow those of the views.
-        csv_lines: from a record to the lines of its CSV file, by column.
+        missing_of: called with a result; returns a further reason for which it lacks this
+            measurement, such as its layers, or "".
+        more_tables: called with a record; returns tables that follow those of the views.
+        csv_lines: called with a record; returns the lines of its CSV file, by column.
         csv_name: name of that file without its ending; by default the measurement's name.
     """
 
@@ -224,15 +214,15 @@ class Measurement:
     options: type[Frozen] = NoOptions
     shows: Sequence[AnyView] = ()
     use_columns: Sequence[UseColumn] = ()
-    extent: Callable[[Request], FitsPerLayer] = _every_layer
-    missing: Callable[[Task, ProbeSpec, Level], str] = _no_reason
+    extent: Callable[[Any], FitsPerLayer] = _every_layer
+    missing: Callable[[Any, ProbeSpec, Level], str] = _no_reason
     also_for_twins: bool = False
     reads: Callable[[Corpus, Any], View | None] = _none
     collector: Callable[[Corpus, Sequence[int], Any], Collector | None] = _none
     head: Literal["", "needed", "used"] = ""
     shares_arrays: bool = False
     variant_for_items: str = ""
-    missing_of: Callable[[Result], str] = _unmeasured
+    missing_of: Callable[[Result], str] = _nothing_further
     more_tables: Callable[[Record], Sequence[Table]] = _no_more_tables
     csv_lines: Callable[[Record], Iterable[Mapping[str, AxisValue]]] = csv_lines
     csv_name: str = ""
@@ -262,36 +252,38 @@ class Measurement:
         """Whether it is about all tasks that were scored."""
         return self.of == "model" and bool(self.after)
 
-    # What is to be measured.
-
     def missing_annotation(self, layers: frozenset[str]) -> str:
-        """Why a corpus with these annotation layers cannot be measured; empty if it can."""
+        """The reason why a corpus with these annotation layers cannot be measured, or ''."""
         layer_names = [name for name in self.needs if name not in layers]
         return f"it has no {' and no '.join(layer_names)}" if layer_names else ""
 
+    def reason_missing(self, result: Result) -> str:
+        """The reason why a result lacks this evidence, for tables and charts."""
+        from probes.records.result import UNMEASURED
+
+        reason = self.missing(result.task, result.probe, "full")
+        return reason or self.missing_of(result) or UNMEASURED
+
     def is_complete(self, record: Record, request: Request) -> bool:
-        """Whether a stored record has all that is asked for; of evidence, for these scores."""
+        """Whether a stored record has all that is requested, and evidence has the same scores."""
         from probes.records.record import includes
 
-        same = request.scored is None or record.behind == request.scored.headline
+        same = not isinstance(request, EvidenceRequest) or record.behind == request.headline
         return same and includes(record.extent, self.extent(request))
 
     def merged(self, stored: FitsPerLayer, requested: FitsPerLayer) -> FitsPerLayer:
-        """Extent to measure if a stored record has less than is wanted, so that nothing is lost.
+        """Fits to compute if a stored record has less than is requested, so that nothing is lost.
 
         All layers of both, each as often as the most: the predictions of scores make up one array.
-        Evidence is recomputed for exactly the wanted layers, because it depends on the whole
-        request.
+        Evidence is recomputed for exactly the requested layers: it depends on the whole request.
         """
         from probes.records.record import merged_fits
 
         fits = merged_fits(stored, requested)
         return requested if self.is_evidence else dict.fromkeys(fits, max(fits.values()))
 
-    # What is shown. Evidence is shown with scores: its `records` are results, and else its own.
-
     def own_record(self, record: Record) -> Record | None:
-        """Its own record of one that it is shown with; None if a result lacks it."""
+        """The evidence of this name in a result, None without it; other records are returned."""
         if not self.is_evidence:
             return record
         return cast("Result", record).evidence.get(self.name)
@@ -374,11 +366,13 @@ def measurement(
         about.setdefault("of", "task")
     for attribute in about:
         if attribute not in Measurement.__dataclass_fields__:
+            # The first two, name and function, are not for the decorator.
             hint = did_you_mean(attribute, [*Measurement.__dataclass_fields__][2:])
             raise UserError(f"{prefix}: there is no attribute {attribute!r}. {hint}")
     of = about.get("of", "model")
     if of not in ("task", "model", "pair"):
         raise UserError(f'{prefix}: of is {of!r}; it can be "task", "model" or "pair".')
+    # Scores themselves are of a task, and after nothing.
     if of == "task" and not after and name not in _MODULES:
         raise UserError(f'{prefix}: of a task it has to be after="scores".')
     if after and after not in (measurements if of == "pair" else ("scores",)):
@@ -406,11 +400,7 @@ def measurement(
 
 
 def require_usable(name: object) -> None:
-    """Check the name of a measurement.
-
-    Raises:
-        UserError: it cannot be part of file names and flags.
-    """
+    """Raise UserError if the name of a measurement cannot be part of file names and flags."""
     if not (isinstance(name, str) and re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name)):
         raise UserError(
             f"Measurement {name!r}: the name becomes part of file names; use up to 40 of a-z, 0-9 "
@@ -434,14 +424,10 @@ def get_measurement(name: str) -> Measurement:
 
 
 def option_fields(name: str) -> Mapping[str, FieldInfo]:
-    """The fields of a measurement's options that are flags; the suite's own is not imported."""
+    """Fields of a measurement's options, which become flags; imports no module of the suite."""
     if name in _MODULES:
-        options = [
-            family.options[name]
-            for family in measurement_families().values()
-            if name in family.options
-        ]
-        return options[0].model_fields if options else {}
+        families = measurement_families().values()
+        return next((x.options[name].model_fields for x in families if name in x.options), {})
     return get_measurement(name).options.model_fields
 
 

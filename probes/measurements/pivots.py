@@ -1,7 +1,6 @@
-"""Tables of rows as data: what stands in their lines, columns and sections.
+"""Views that are tables: lines, columns and sections for the rows of a measurement.
 
-Tables and charts of a measurement are its attribute `shows`; without any, it has one table of
-everything by layer.
+A measurement lists its views in `shows`. By default it has one table of everything by layer.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 
 
 Key = tuple[Any, ...]
-"""The places of a column of a table."""
+"""Values, one for each axis, that a column of a table stands for."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Section:
     """Further lines at the end of a `Pivot`, such as baselines.
 
     Attributes:
-        name: name of the lines; the place is added: ``identity, layer 3``.
+        name: name of the lines, to which the value is added: ``identity, layer 3``.
         metrics: ``{"chain_uuas": "uuas"}`` puts `chain_uuas` into the column of `uuas`. By default
             the metrics of the table.
         where: see `Pivot`.
@@ -62,7 +61,7 @@ class Section:
     where: Where = field(default_factory=dict)
 
     def shown_rows(self, frame: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
-        """Its rows, under the metrics in whose columns they stand."""
+        """Rows of the section, under the metrics in whose columns they stand."""
         rows = rows_where(frame, list(self.metrics) or metrics, self.where)
         return rows.assign(metric=rows["metric"].replace(dict(self.metrics)))
 
@@ -110,10 +109,10 @@ class Pivot:
     note: str = ""
 
     def tables(self, frame: pd.DataFrame, title: str, notes: Sequence[str] = ()) -> list[Table]:
-        """The table of a frame, or one for each place on `apart`; none without any such number.
+        """The table of a frame, or one for each value on `apart`; none without any such number.
 
         Args:
-            title: what stands before its own.
+            title: text before the view's own title.
             notes: further paragraphs.
 
         Raises:
@@ -138,19 +137,20 @@ class Pivot:
         if self.mean:
             shown_rows = mean_over_axis(shown_rows, self.mean, self.rows)
         columns = self.columns or self._differing_columns(shown_rows)
-        # Axes of metrics of which there are no numbers.
+        # A metric without any numbers brings no column for its axes.
         missing_axes = [name for name in (self.rows, *columns) if name not in shown_rows]
         shown_rows = shown_rows.assign(**dict.fromkeys(missing_axes))
         heads: dict[Key, str] = {}
         for row in rows_in(shown_rows):
             heads.setdefault(tuple(row[name] for name in columns), self._head(row, columns))
-        heads = dict(sorted(heads.items(), key=lambda head: self._place(head[0], columns)))
+        heads = dict(sorted(heads.items(), key=lambda head: self._column_order(head[0], columns)))
         own_title = worded(self.title, shown_rows)
         if not own_title and columns and "metric" not in columns:
             own_title = ", ".join(
-                metric_heading(metric) for metric in self.metrics or shown_rows["metric"].unique()
+                map(metric_heading, self.metrics or shown_rows["metric"].unique())
             )
-            own_title += f" by {columns[0].replace('_', ' ')}" * (columns != ("task",))
+            if columns != ("task",):
+                own_title += f" by {columns[0].replace('_', ' ')}"
         marks = marks_of(frame, self._metrics, self.where) if self.marked else {}
         lines = self._lines(shown_rows, columns, list(heads), marks)
         if self.sections:
@@ -159,16 +159,10 @@ class Pivot:
             part = section.shown_rows(frame, self._metrics)
             lines += self._lines(part, columns, list(heads), {}, section.name)
         meaning = marks_meaning(cell for line in lines for cell in line.cells)
-        return Table(
-            " · ".join(filter(None, [title, own_title])),
-            (self.rows, *heads.values()),
-            tuple(lines),
-            notes=tuple(
-                filter(
-                    None, [self.note, *notes, *_reasons(shown_rows, (self.rows, *columns)), meaning]
-                )
-            ),
-        )
+        notes = [self.note, *notes, *_reasons(shown_rows, (self.rows, *columns)), meaning]
+        title = " · ".join(filter(None, [title, own_title]))
+        heading = (self.rows, *heads.values())
+        return Table(title, heading, tuple(lines), notes=tuple(filter(None, notes)))
 
     def _lines(
         self,
@@ -178,7 +172,7 @@ class Pivot:
         marks: Marks,
         section: str = "",
     ) -> list[TableRow]:
-        """The lines of a part of the table; those without a place come last, in their order."""
+        """The lines of a part of the table; those without a value come last, in their order."""
         cells: dict[tuple[Any, str], dict[Key, Cell]] = {}
         for row in rows_in(shown_rows):
             key = tuple(row[name] for name in columns)
@@ -199,7 +193,7 @@ class Pivot:
         ]
 
     def _differing_columns(self, shown_rows: pd.DataFrame) -> tuple[str, ...]:
-        """The columns of the frame in which its numbers differ; of probes, the task in any case."""
+        """Columns with several values among the numbers shown; for probes, also the task."""
         above = shown_rows[~shown_rows["metric"].isin(self.below)]
         return tuple(
             name
@@ -213,7 +207,7 @@ class Pivot:
     def _line(
         self, row: Mapping[str, Any], columns: Sequence[str], section: str
     ) -> tuple[Any, str]:
-        """The line of a number: its place, or None, and what the line is called."""
+        """The line of a number: its value on `rows`, or None, and the label of the line."""
         value = row[self.rows]
         if section:
             return value, section if value is None else f"{section}, {self.rows} {value}"
@@ -244,15 +238,15 @@ class Pivot:
         below = ", ".join(filter(None, parts[1:]))
         return "\n".join(filter(None, [*parts[:1], below])) or metric_heading(row["metric"])
 
-    def _place(self, key: tuple[Any, ...], columns: Sequence[str]) -> int:
-        """Orders columns by metric as they are asked for; else they keep their order."""
+    def _column_order(self, key: Key, columns: Sequence[str]) -> int:
+        """A sort key: columns are ordered by metric as in `metrics`, or keep their order."""
         if "metric" not in columns or not self.metrics:
             return 0
         return self.metrics.index(key[columns.index("metric")])
 
 
 def mean_over_axis(frame: pd.DataFrame, axis: str, rows: str) -> pd.DataFrame:
-    """The means over the places on an axis, of baselines over `rows` as well; without intervals."""
+    """The means over the values on an axis, of baselines over `rows` as well; without intervals."""
     if "baseline" in frame:
         frame = frame.assign(**{rows: frame[rows].mask(frame["baseline"].notna())})
     gone = {axis, "value", "low", "high", "n", "p", "why"}
@@ -270,7 +264,7 @@ def _cell_of_row(row: Mapping[str, Any], **marks: Any) -> Cell:
 
 
 def _says_itself(name: str, value: Any, columns: Sequence[str]) -> bool:
-    """Whether a head need not name its axis: its place is a word, or the title does."""
+    """Whether a head need not name its axis: its value is a word, or the title names the axis."""
     return isinstance(value, str) or columns == (name,)
 
 
@@ -278,7 +272,7 @@ def _reasons(frame: pd.DataFrame, axes: Sequence[str]) -> Iterator[str]:
     """Reasons for missing numbers or intervals, each once: ``NMI, AMI of senses: no lemmas``.
 
     Args:
-        axes: those whose places the table shows.
+        axes: the axes whose values the table shows.
     """
     for reason, rows in frame[frame["why"] != ""].groupby("why", sort=False):
         labels = ", ".join(map(label_of, rows["metric"].unique()))
@@ -301,7 +295,7 @@ class ShownRecords(Protocol):
 
     @property
     def missing(self) -> Mapping[str, str]:
-        """Why others have none, by label."""
+        """Reasons why other models have no record, by label."""
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -312,7 +306,7 @@ class ShownRecords(Protocol):
         """The arrays beside them, by label."""
 
     def __hash__(self) -> int:
-        """They are told apart by identity, so that what is computed from them can be kept."""
+        """By identity, so that a cache can hold what is computed from the records."""
 
 
 def reasons_missing(shown_records: ShownRecords, shown_rows: pd.DataFrame) -> dict[str, str]:

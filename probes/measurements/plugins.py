@@ -48,9 +48,6 @@ def discover(include: Iterable[str | Path] = ()) -> None:
     """Load the files in tasks/ and the installed packages, once; then the files of `include`.
 
     A file in tasks/ or a package that cannot be loaded is reported and noted in `broken`.
-
-    Raises:
-        UserError: a file of `include` cannot be loaded, or registers nothing.
     """
     begin_run()
     for name, load in _plug_ins_not_loaded():
@@ -151,11 +148,7 @@ def _digest_with_helpers(content: bytes, helpers: Mapping[str, Path]) -> str:
 
 
 def _forget_changed(label: str, helpers: Mapping[str, Path]) -> None:
-    """Forget helper modules if their files have changed, so that they are imported again.
-
-    Raises:
-        UserError: another module of the same name is already imported.
-    """
+    """Forget helper modules if their files have changed, so that they are imported again."""
     changed = False
     for name, path in helpers.items():
         digest, loaded = sha256(path), sys.modules.get(name)
@@ -169,6 +162,7 @@ def _forget_changed(label: str, helpers: Mapping[str, Path]) -> None:
             is_older = path.stat().st_mtime < _STARTED
             changed |= _helpers.get(path, digest if is_older else "") != digest
         _helpers[path] = digest
+    # All of them, since an unchanged one may hold objects of a changed one.
     for name in helpers if changed else ():
         sys.modules.pop(name, None)
 
@@ -230,11 +224,7 @@ def _blamed(origin: Origin) -> Iterator[None]:
 
 
 def require_loaded(names: Iterable[str]) -> None:
-    """Check that no name belongs to a plug-in that could not be loaded.
-
-    Raises:
-        UserError: a name does.
-    """
+    """Raise UserError if a name belongs to a plug-in that could not be loaded."""
     for name in names:
         if name in broken:
             raise UserError(f"{name} could not be loaded: {broken[name]}")

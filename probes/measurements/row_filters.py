@@ -1,4 +1,4 @@
-"""Choice of rows of a long frame by metric and place, and names of places."""
+"""Chooses rows of a long frame by metric and values on axes, and puts these values into words."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ RECORD = ["model", "key"]
 """The columns that say which record of a frame a row is of."""
 
 Where = Mapping[str, Any]
-"""Places that rows must have, by column: one, several, `PlacesOf` or `BestOnDev`; None for no place
-on an axis, `...` for any place. `split` is "test" unless given."""
+"""Values that rows must have, by column: one, several, `PlacesOf` or `BestOnDev`; None for no value
+on an axis, `...` for any value. `split` is "test" unless given."""
 
 Marks = Mapping[tuple[str, str, int], Mapping[str, bool]]
 """Marks by record, metric and layer, as fields of `probes.tables.table.Cell`."""
@@ -29,23 +29,23 @@ Marks = Mapping[tuple[str, str, int], Mapping[str, bool]]
 
 @dataclass(frozen=True)
 class PlacesOf:
-    """In `where`: the places at which another metric of the same record has rows.
+    """In `where`: the values at which another metric of the same record has rows.
 
     Attributes:
-        or_none: whether rows without a place on the axis are chosen, too.
+        or_none: whether rows without a value on the axis are chosen, too.
     """
 
     metric: str
     or_none: bool = False
 
     def rows(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows whose places are meant."""
+        """The rows whose values are meant."""
         return frame[frame["metric"] == self.metric]
 
 
 @dataclass(frozen=True)
 class BestOnDev:
-    """In `where`: the place at which a metric of the same record is best on dev.
+    """In `where`: the value at which a metric of the same record is best on dev.
 
     Attributes:
         where: further conditions on the rows of dev.
@@ -63,7 +63,7 @@ class BestOnDev:
 
 
 def rows_where(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> pd.DataFrame:
-    """The rows of some metrics, or of all, that lie where they should."""
+    """The rows of some metrics, or of all, that fulfil the conditions."""
     rows = frame[frame["metric"].isin(metrics)] if metrics else frame
     for column, condition in {"split": "test", **where}.items():
         values = list(condition) if isinstance(condition, (list, tuple, set)) else [condition]
@@ -113,7 +113,7 @@ def axis_names(frame: pd.DataFrame) -> list[str]:
 def rows_in(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame by column, None for what is missing."""
     columns = {
-        str(name): [None if gone else x for x, gone in zip(column, column.isna(), strict=True)]
+        str(name): [None if na else x for x, na in zip(column, column.isna(), strict=True)]
         for name, column in frame.items()
     }
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -132,21 +132,21 @@ def printed_unit(row: Mapping[str, Any]) -> str:
 
 def metric_heading(metric: str) -> str:
     """A metric in heads and titles of tables."""
-    return label_of(metric) + ", %" * is_percent(metric)
+    return label_of(metric) + (", %" if is_percent(metric) else "")
 
 
 def axis_words(row: Mapping[str, Any], apart_from: Sequence[str] = ()) -> str:
-    """A row's places on its axes, in words: ``labels alone``."""
+    """A row's values on its axes, in words: ``labels alone``."""
     columns = (*HEADER, *Row._fields, *apart_from)
     return ", ".join(str(x) for name, x in row.items() if name not in columns and x is not None)
 
 
 def worded(text: str, shown_rows: pd.DataFrame) -> str:
-    """A title or note; columns in braces stand for the places of the rows that are shown."""
+    """A title or note, with columns in braces replaced by the values of the rows shown."""
 
-    def places(match: re.Match[str]) -> str:
+    def values(match: re.Match[str]) -> str:
         if match[1] not in shown_rows:
             return match[0]
         return " or ".join(map(str, sorted(shown_rows[match[1]].dropna().unique())))
 
-    return re.sub(r"\{(\w+)\}", places, text)
+    return re.sub(r"\{(\w+)\}", values, text)

@@ -30,9 +30,8 @@ def score_cell(
         shorter, longer = sorted((score - interval[0], interval[1] - score))
         if brackets or 3 * shorter < 2 * longer:
             half = f"[{', '.join(printed_score(end, metric) for end in interval)}]"
-    return Cell(
-        printed_score(score, metric), half, **{"value": score, "interval": interval, **fields}
-    )
+    fields = {"value": score, "interval": interval, **fields}
+    return Cell(printed_score(score, metric), half, **fields)
 
 
 def p_cell(p: float | None) -> Cell:
@@ -133,7 +132,7 @@ def task_head(result: Result, metric: str = "") -> str:
 
 
 def n_of(results: Iterable[Result]) -> str:
-    """Number of test examples; of several results the least and the greatest."""
+    """Number of test examples, or the range over several results: ``208–5,738``."""
     counts = sorted({result.examples.n["test"] for result in results})
     return "–".join(f"{n:,}" for n in dict.fromkeys((counts[0], counts[-1])))
 
@@ -144,6 +143,6 @@ def counted_head(result: Result) -> str:
 
 
 def group_metric_title(result: Result) -> str:
-    """The metric of a result's breakdown by groups, and whether it is an error."""
+    """The name of a result's group metric, with a note if it is an error."""
     metric = group_metric(result)
-    return label_of(metric) + ", lower is better" * lower_is_better(metric)
+    return label_of(metric) + (", lower is better" if lower_is_better(metric) else "")

@@ -92,9 +92,6 @@ def write_site(submission: Submission, folder: Path) -> Path:
 
     Returns:
         the path of its first page.
-
-    Raises:
-        UserError: the folder cannot be written.
     """
     results = submission.results
     candidates = named_candidates(results, place_of_submission)
@@ -166,7 +163,8 @@ def _pages(results: Mapping[Path, Result]) -> dict[str, ModelPage]:
         alone = [name for name in models if not any(_names_model(name, of) for of in pretrained)]
         for name in sorted({*pretrained, *alone}):
             n = sum(page.name == name for page in pages.values())
-            file = f"{MODELS}/{folder_name(name)}{f'-{n + 1}' * bool(n)}.html"
+            # Several submissions may have a model of this name.
+            file = f"{MODELS}/{folder_name(name)}{f'-{n + 1}' if n else ''}.html"
             of_name = {path: x for path, x in group.items() if _names_model(x.model.name, name)}
             pages[file] = ModelPage(name, of_name)
     return pages

@@ -7,12 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from probes.boards.breakdown_tables import evidence_tables
-from probes.boards.layer_tables import (
-    floor_notes,
-    interval_frame,
-    layer_frames,
-    score_tables,
-)
+from probes.boards.layer_tables import floor_notes, interval_frame, layer_frames, score_tables
 from probes.boards.overview import NOTE as OVERVIEW
 from probes.boards.overview import confidence_set, sentence
 from probes.boards.transferability import all_ranks, correlation_table, mean_rank_table
@@ -37,7 +32,7 @@ def layers_md(results: Sequence[Result]) -> str:
         for family in dict.fromkeys(result.probe.family for result in results)
     }
     title = escaped_markdown(f"# {model_title(first)} on {corpus_title(first)}")
-    lines = [title + " (causal)" * first.model.causal, ""]
+    lines = [f"{title} (causal)" if first.model.causal else title, ""]
     marked: list[Table] = []
     for family, family_results in families.items():
         lines += [f"## {family} probe, test", ""]
@@ -46,6 +41,7 @@ def layers_md(results: Sequence[Result]) -> str:
             table = full_table.filled
             marked.append(table)
             lines += [*markdown_lines(table), ""]
+            # The table's own notes follow below, once for all families.
             lines += [f"{note}\n" for note in table.notes[len(full_table.notes) :]]
     lines += [
         *(f"{line}\n" for line in marks_legend(marked)),
@@ -64,6 +60,7 @@ def layers_md(results: Sequence[Result]) -> str:
                 titled = replace(table, title=f"{family} probe, {table.title}")
                 lines.append(markdown(titled, level=2))
     lines += [*_transferability(results), *_provenance_line(results), ""]
+    # A tie is no printable letter, and would be escaped with the others.
     return TIE.join(map(printable_lines, "\n".join(lines).split(TIE)))
 
 
@@ -90,9 +87,10 @@ def _details(result: Result) -> str:
         f"{name} (n = {result.examples.groups[name]:,}) {cell_text(group_cell(result, best, name))}"
         for name in dict.fromkeys(str(row.axes["group"]) for row in result.rows.along("group"))
     ]
-    metric = group_metric_title(result)
-    metric += "," * ("," in metric)
-    parts += [f"{metric} by group: " + ", ".join(groups)] * bool(groups)
+    if groups:
+        metric = group_metric_title(result)
+        metric += "," if "," in metric else ""
+        parts.append(f"{metric} by group: {', '.join(groups)}")
     return f"{task_head(result)}, {result.probe.family}, layer {best}: " + "; ".join(parts)
 
 
@@ -135,14 +133,14 @@ def _provenance_line(results: Sequence[Result]) -> Iterator[str]:
 def write_tables(folder: Path, results: Sequence[Result]) -> list[Path]:
     """Write `layers.csv`, `layers.md`, `layers.png` and `transfer.csv` into `folder`."""
     names = ("layers.csv", "layers.md", "layers.png", "transfer.csv")
-    paths = [folder / name for name in names]
+    scores_csv, text_file, picture, ranks_csv = paths = [folder / name for name in names]
     frames, wide = layer_frames(results), interval_frame(results)
-    with published(paths[0]) as temporary:
+    with published(scores_csv) as temporary:
         wide.to_csv(temporary, float_format="%.6f", lineterminator="\n")
-    with published(paths[3]) as temporary:
+    with published(ranks_csv) as temporary:
         all_ranks(frames).to_csv(temporary, float_format="%.6f", lineterminator="\n")
     text = layers_md(results)
-    if paths[1].is_file() and paths[2].is_file() and paths[1].read_bytes() == text.encode():
+    if text_file.is_file() and picture.is_file() and text_file.read_bytes() == text.encode():
         return paths
     # The picture shows what the text says and takes a second. It is drawn first, so that the text
     # is never newer than the picture.
@@ -151,12 +149,12 @@ def write_tables(folder: Path, results: Sequence[Result]) -> list[Path]:
     from probes.tables.charts import Style
 
     if reason := figures.no_room():
-        progress.say(f"{paths[2]}: not drawn, since {reason}")
-        paths[2].unlink(missing_ok=True)
+        progress.say(f"{picture}: not drawn, since {reason}")
+        picture.unlink(missing_ok=True)
     else:
         style = Style(width=60 + 62 * len(results))
-        figures.write(paths[2], figures.svg(chart_of_results(results, style), style), dpi=150)
-    with published(paths[1]) as temporary:
+        figures.write(picture, figures.svg(chart_of_results(results, style), style), dpi=150)
+    with published(text_file) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return paths
 

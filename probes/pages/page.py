@@ -87,6 +87,7 @@ def page(
     environment = templates()
     specs: list[ChartSpec] = []
 
+    # Templates call it for each chart, so `specs` is complete only when all tabs are rendered.
     def add_spec(spec: ChartSpec) -> int:
         specs.append(spec)
         return len(specs) - 1

@@ -178,6 +178,7 @@ def _evidence_charts(group: Group, half: Style, page: Style) -> Iterator[PageCha
                 findings = findings_of(measurement, unit.results)
                 for view in measurement.charts:
                     chart = view_chart(view, findings, half, task=unit.name)
+                    # Panels side by side do not fit into half the width.
                     if chart.spec and "facet" in chart.spec:
                         chart = view_chart(view, findings, page, task=unit.name, wide=True)
                     yield replace(chart, title=f"{chart.title} · {group.short_title(unit)}")
@@ -300,6 +301,7 @@ def _claims_section(
     records = {path: x for path, x in corpus_records.items() if values(x, SAME_VECTORS) in subjects}
     reports = make_reports({**paths, **twins}, group.probe, records)
     for report in reports:
+        # Its twins have reports of their own, which are not shown.
         if report.model == model_title(first):
             counts = Counter(outcome.verdict for outcome in report.outcomes.values())
             title = f"{label}: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}"
@@ -383,7 +385,7 @@ def _run_section(facts: Sequence[tuple[str, str]], records: Sequence[Record]) ->
     corpora = ", ".join(dict.fromkeys(record.corpus.name for record in records))
     fact_by_name = dict(facts) or {"provenance": "not recorded"}
     return PageSection(
-        f"{len(records)} record{'s' * (len(records) > 1)} of {names} on {corpora}",
+        f"{len(records)} {'records' if len(records) > 1 else 'record'} of {names} on {corpora}",
         tables=[_facts_table(fact_by_name)],
         folded=True,
     )
@@ -415,4 +417,4 @@ def _examples(result: Result) -> str:
     n = result.examples.n
     excluded = sum(result.examples.excluded.get("test", {}).values())
     examples = " / ".join(f"{n[split]:,}" for split in ("train", "dev", "test") if split in n)
-    return examples + f"; {excluded:,} of test left out" * bool(excluded)
+    return f"{examples}; {excluded:,} of test left out" if excluded else examples

@@ -16,19 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Level, Request, measurement
+from probes.measurements.measurement import EvidenceRequest, Level, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import FitsPerLayer
-from probes.records.result import UNMEASURED, Result
+from probes.records.result import Result
 from probes.records.row import Row
-from probes.records.values import Interval
+from probes.records.values import Interval, ends
 from probes.statistics.bootstrap import Draws, bounds, draws_of, interval, replicates
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import Metric, mean_value, metrics
 from probes.statistics.sums import sparse_matrix
 from probes.tasks.task import Task
-from probes.training.families import is_convex, may_be_convex
+from probes.training.families import why_not_convex
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats
@@ -43,28 +43,22 @@ _NOTE = (
 
 
 def _reason_not_to_concatenate(task: Task, probe: ProbeSpec, level: Level) -> str:
-    """The reason for not measuring a probe; only convex ones are fitted."""
-    return "" if is_convex(probe) else "only convex probes are fitted on concatenated layers"
+    return why_not_convex(probe, "are fitted on concatenated layers")
 
 
-def _layers_above_embeddings(request: Request) -> FitsPerLayer:
+def _layers_above_embeddings(request: EvidenceRequest) -> FitsPerLayer:
     """Layers above 0; none if layer 0 has no scores."""
     if 0 not in request.layers:
         return {}
-    scored = request.scores
-    layers = scored.layers if request.level == "full" else (scored.best or scored.layers[-1],)
+    full = request.level == "full"
+    layers = request.layers if full else (request.best or request.layers[-1],)
     return {layer: 1 for layer in layers if layer}
 
 
-def _why_not_concatenated(result: Result) -> str:
-    """The reason why a result has no conditional probing."""
-    if not may_be_convex(result.probe):
-        return "only convex probes are fitted on concatenated layers"
+def _reason_of_layers(result: Result) -> str:
     if 0 not in result.extent:
         return "layer 0 was not probed"
-    if len(result.extent) == 1:
-        return "only layer 0 was probed"
-    return UNMEASURED
+    return "only layer 0 was probed" if len(result.extent) == 1 else ""
 
 
 @measurement(
@@ -73,17 +67,17 @@ def _why_not_concatenated(result: Result) -> str:
     version=2,
     missing=_reason_not_to_concatenate,
     extent=_layers_above_embeddings,
-    missing_of=_why_not_concatenated,
+    missing_of=_reason_of_layers,
     shows=(
         Pivot(
             "bits per example that a layer adds to layer 0",
             ("added_bits",),
             below=("examples_left_out",),
             note="Bits saved on test labels by a probe on layers 0 and k concatenated, compared "
-            "with one on layer 0 (Hewitt et al. 2021). ± half the width of a 95 % "
-            "interval over test documents "
-            "or sentences, without training variation. A layer without information costs about "
-            "d (K − 1) / (2 n ln 2) bits (d dimensions, K classes, n training examples).",
+            "with one on layer 0 (Hewitt et al. 2021). ± half the width of a 95 % interval over "
+            "test documents or sentences, without training variation. A layer without information "
+            "costs about d (K − 1) / (2 n ln 2) bits (d dimensions, K classes, n training "
+            "examples).",
         ),
         Pivot(
             "points that a layer adds to layer 0",
@@ -125,6 +119,7 @@ def conditional_probing(context: TaskContext) -> Iterator[Row]:
     )
     bits: Floats = np.full(len(points), np.nan)
     bits_intervals: list[Interval] = [None] * len(points)
+    # Probes of numbers give no probability, and so no bits.
     if data.n_outputs:
         gained = np.concatenate([group.log_probabilities for group in outputs])
         gained = (gained - baseline.log_probabilities) / np.log(2)
@@ -135,15 +130,14 @@ def conditional_probing(context: TaskContext) -> Iterator[Row]:
         )
     for index, layer in enumerate(context.layers):
         if data.n_outputs:
-            ends = bits_intervals[index] or (None, None)
-            yield Row("added_bits", bits[index], layer, *ends)
-        yield Row("added_points", points[index], layer, *(points_intervals[index] or (None, None)))
+            yield Row("added_bits", bits[index], layer, *ends(bits_intervals[index]))
+        yield Row("added_points", points[index], layer, *ends(points_intervals[index]))
     if left_out := int((baseline.weights == 0).sum()):
         yield Row("examples_left_out", left_out)
 
 
 class _TestOutputs(NamedTuple):
-    """Predictions of L probes for n test examples.
+    """Outputs of L probes for n test examples.
 
     Attributes:
         predicted: shape (L, n, …).
@@ -193,7 +187,7 @@ def _weighted_mean(weights: Floats) -> Metric:
 
 
 def _intervals(gold: Gold, replicated: Callable[[Draws], Floats], n: int) -> list[Interval]:
-    """The intervals of n numbers, given each of them in every resample; too few clusters: none."""
+    """Intervals of n numbers, from a function that gives each of them in every resample."""
     draws = draws_of(gold)
     if draws is None:
         return [None] * n

@@ -13,11 +13,10 @@ from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Level, Measured, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.probe_spec import ProbeSpec
-from probes.records.result import UNMEASURED, Result
 from probes.records.row import AxisValue, Row
 from probes.records.values import Interval, ends
 from probes.tasks.task import Task
-from probes.training.families import family_of, is_convex, may_be_convex
+from probes.training.families import family_of, why_not_convex
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,19 +34,9 @@ _OF_TRAIN = {"split": "train"}
 
 
 def _reason_without_code(task: Task, probe: ProbeSpec, level: Level) -> str:
-    """The reason for not measuring a task and probe."""
     if task.kind == "regression":
         return "it is not defined for regression"
-    return "" if is_convex(probe) else "only convex probes have an online code"
-
-
-def _why_no_code(result: Result) -> str:
-    """The reason why a result has no code."""
-    if result.task.kind == "regression":
-        return "it is not defined for regression"
-    if not may_be_convex(result.probe):
-        return "only convex probes have an online code"
-    return UNMEASURED
+    return why_not_convex(probe, "have an online code")
 
 
 @measurement(
@@ -55,7 +44,6 @@ def _why_no_code(result: Result) -> str:
     after="scores",
     version=2,
     missing=_reason_without_code,
-    missing_of=_why_no_code,
     shows=(
         Pivot(
             "compression: length of the uniform code over that of the training labels",
@@ -64,8 +52,8 @@ def _why_no_code(result: Result) -> str:
             where=_OF_TRAIN,
             note="Code of the training labels, given the layer's vectors (Voita & Titov 2020). ± "
             "half the width of a 95 % interval for one order of the training sentences; other "
-            "orders change "
-            "codelengths by 1 to 3 % (docs/probes.md). 'Labels alone': the code without vectors.",
+            "orders change codelengths by 1 to 3 % (docs/probes.md). 'Labels alone': the code "
+            "without vectors.",
         ),
         Pivot(
             "learning curve: bits per label after so many training examples",
@@ -128,13 +116,9 @@ def description_length(context: TaskContext) -> Measured:
             parts = code.bits.tolist(), code.intervals, code.block_bits.tolist()
             for layer, bits, interval, block_bits in zip(layers, *parts, strict=True):
                 rows += _code_rows(uniform, bits, interval, block_bits, code.ends, layer)
-    alone = [
-        sum(blocks)
-        for blocks in zip(
-            *(prior_block_bits(sequence, code.ends, outcomes) for sequence in sequences),
-            strict=True,
-        )
-    ]
+    # All groups of layers send the same labels in the same blocks: here, those of the last group.
+    bits_alone = [prior_block_bits(sequence, code.ends, outcomes) for sequence in sequences]
+    alone = [sum(blocks) for blocks in zip(*bits_alone, strict=True)]
     rows += _code_rows(uniform, sum(alone), None, alone, code.ends, None, ALONE)
     rows.append(Row("codelength", uniform, split="train", axes=UNIFORM))
     facts: dict[str, AxisValue] = {"code": "online code", "classes": n_outputs}

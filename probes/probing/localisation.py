@@ -24,14 +24,14 @@ from probes.measurements.measurement import LOCALISATION, Level, Measured, Reque
 from probes.measurements.pivots import Pivot
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import FitsPerLayer
-from probes.records.result import UNMEASURED, Result
+from probes.records.result import Result
 from probes.records.row import Row
 from probes.records.values import Estimate, ends
 from probes.statistics.bootstrap import LEVEL, bounds, draws_of, interval, replicates
 from probes.statistics.metrics import metrics
 from probes.statistics.partition import FEWEST
 from probes.tasks.task import Task
-from probes.training.families import is_convex, may_be_convex
+from probes.training.families import why_not_convex
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,8 +45,7 @@ N_SAMPLES = 2
 
 
 def _reason_without_mixes(task: Task, probe: ProbeSpec, level: Level) -> str:
-    """The reason for not measuring a probe; only convex ones are fitted on mixes."""
-    return "" if is_convex(probe) else "only convex probes are fitted on mixes"
+    return why_not_convex(probe, "are fitted on mixes")
 
 
 def _all_layers_or_none(request: Request) -> FitsPerLayer:
@@ -55,13 +54,8 @@ def _all_layers_or_none(request: Request) -> FitsPerLayer:
     return dict.fromkeys(request.layers, 1) if has_all else {}
 
 
-def _why_no_mixes(result: Result) -> str:
-    """The reason why a result has no mixes."""
-    if not result.has_all_layers:
-        return "not all layers were probed"
-    if not may_be_convex(result.probe):
-        return "only convex probes are fitted on mixes"
-    return UNMEASURED
+def _reason_of_layers(result: Result) -> str:
+    return "" if result.has_all_layers else "not all layers were probed"
 
 
 @measurement(
@@ -70,7 +64,7 @@ def _why_no_mixes(result: Result) -> str:
     version=2,
     missing=_reason_without_mixes,
     extent=_all_layers_or_none,
-    missing_of=_why_no_mixes,
+    missing_of=_reason_of_layers,
     shows=(
         Pivot(
             "probes on mixes of layers 0 to k",
@@ -127,8 +121,8 @@ def _fit_mixes(
     layers, n_layers = context.layers, len(context.layers)
     free_memory = context.memory - block_bytes(n_layers, data.width_read)
     at_once, room = data.group_layers(free_memory, spec, 1)
-    # Those of layers and of mixes, which are as many.
-    features = data.features(layers, room * (at_once >= 2 * n_layers))
+    # Features are held only if those of all layers and of all mixes have room, which are as many.
+    features = data.features(layers, room if at_once >= 2 * n_layers else 0)
     train, dev = (data.batches(split, features[split]) for split in ("train", "dev"))
     reach = [*range(n_layers), *[n_layers - 1] * N_SAMPLES]
     samples = [0] * n_layers + list(range(1, N_SAMPLES + 1))
@@ -145,6 +139,7 @@ def _fit_mixes(
     scales = mix_scales(weights[:n_layers], overlap)
     strengths: list[float] = []
     parts: dict[str, list[NDArray[Any]]] = {"dev": [], "test": []}
+    # The mixes of samples come last: only their weights are used, so no probe is fitted on them.
     groups = groups[: -(-n_layers // at_once)]
     with context.bar(len(groups) * fit_steps(spec, sentences, data.n_outputs, [FitSeed()])):
         for group in groups:
@@ -252,7 +247,7 @@ def expected_layer(scores: Floats) -> Floats:
     layers = np.arange(1, len(scores)).reshape(-1, *[1] * (scores.ndim - 1))
     with np.errstate(divide="ignore", invalid="ignore"):
         layer: Floats = (layers * steps).sum(0) / (scores[-1] - scores[0])
-    # Undefined in a resample without any gain.
+    # A resample without any gain has no expected layer.
     return np.where(np.isfinite(layer), layer, np.nan)
 
 

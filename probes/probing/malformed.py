@@ -175,7 +175,6 @@ NOTE = (
 
 
 def _reason_not_to_perturb(task: Task, probe: ProbeSpec, level: Level) -> str:
-    """The reason for not measuring a task and probe."""
     if reason := why_not(probe):
         return reason
     labels_texts = task.shape in ("sentence", "text")
@@ -194,7 +193,7 @@ def _reason_not_to_perturb(task: Task, probe: ProbeSpec, level: Level) -> str:
                 ("malformed_drop",),
                 columns=("task",),
                 where={"perturbation": name},
-                note=NOTE * (name == PERTURBATIONS[0]),
+                note=NOTE if name == PERTURBATIONS[0] else "",
             )
             for name in PERTURBATIONS
         ),
@@ -247,7 +246,7 @@ class Survivors(NamedTuple):
     """The test examples whose words remain side by side in malformed sentences.
 
     Attributes:
-        indices: numbers of the examples. Shape (m,).
+        indices: indices of the examples in the test split. Shape (m,).
         texts: malformed sentence of each example.
         spans: spans of each example in that sentence. Shape (m, spans, 2).
     """
@@ -287,7 +286,7 @@ def _predictions_by_change(
         name: np.array([view.index[text] for text in group.texts]) for name, group in groups.items()
     }
     intact = context.predicted(layers)
-    predicted = {name: intact[:, group.indices].copy() for name, group in groups.items()}
+    predicted = {name: np.zeros_like(intact[:, x.indices]) for name, x in groups.items()}
     pooling, site = cast("Pooling", context.result.pooling), context.task.site
     collector = WordVectors(layers, pooling, "float32", [site])
     for shard, parts in context.read(view, collector):
@@ -298,8 +297,8 @@ def _predictions_by_change(
             start = shard.starts[np.searchsorted(shard.index, text_indices[name][in_shard])]
             spans = group.spans[in_shard] + start[:, None, None]
             for row, layer in enumerate(layers):
-                predictions = probes.predict(layer, parts[layer_part(layer, site)], spans)
-                predicted[name][row, in_shard] = predictions
+                vectors = parts[layer_part(layer, site)]
+                predicted[name][row, in_shard] = probes.predict(layer, vectors, spans)
     return predicted
 
 
@@ -309,7 +308,7 @@ def _perturbation_rows(
     """The rows of a perturbation.
 
     Args:
-        indices: numbers of the test examples. Shape (m,).
+        indices: indices of the test examples. Shape (m,).
         malformed: predictions in malformed text. Shape (L, m, …).
     """
     gold, metric = context.scorers["test"].gold, metrics.get(context.task.metric)

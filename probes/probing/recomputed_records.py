@@ -40,7 +40,7 @@ from probes.statistics.sums import sparse_matrix
 NO_SUMS = "no sums are stored beside the record"
 
 TOLERANCE = 1e-6
-"""Tolerance; sums of floats differ by less between machines."""
+"""Sums of floats differ by less than this between machines."""
 
 NUMBERS = {
     "value": "",
@@ -53,7 +53,7 @@ NUMBERS = {
 
 def why_not_recomputed(record: Record, path: Path) -> str:
     """The reason why a record cannot be recomputed; empty if it can."""
-    if record.measurement not in (SCORES, *_AGAIN):
+    if record.measurement not in (SCORES, *_EVIDENCE_ROWS):
         return "its numbers cannot be checked from what is stored"
     if not has_current_numerics(record):
         return "made by another version of the suite, the task or the probe"
@@ -64,19 +64,16 @@ def why_not_recomputed(record: Record, path: Path) -> str:
 
 
 def require_recomputed(result: Result, path: Path) -> None:
-    """Recompute the scores at `path`, and the evidence behind them, from sums.
-
-    Raises:
-        UserError: a stored number does not follow from the sums, or these cannot be read.
-    """
+    """Raise UserError unless the scores at `path`, and evidence behind them, follow from sums."""
     _require_equal(result, path, result, _rows_from_sums(result, path))
-    for name, again in _AGAIN.items():
+    for name, rows_of in _EVIDENCE_ROWS.items():
         if evidence := result.evidence.get(name):
-            _require_equal(result, path.with_name(name_of(evidence)), evidence, again(result, path))
+            file = path.with_name(name_of(evidence))
+            _require_equal(result, file, evidence, rows_of(result, path))
 
 
-def _require_equal(result: Result, path: Path, stored: Record, again: Iterator[Row]) -> None:
-    for row in again:
+def _require_equal(result: Result, path: Path, stored: Record, rows: Iterator[Row]) -> None:
+    for row in rows:
         stored_row = stored.rows.at(row.metric, row.layer, row.split, **row.axes) or Row("", None)
         for field, words in NUMBERS.items():
             value, recount = getattr(stored_row, field), getattr(row, field)
@@ -89,8 +86,8 @@ def _require_equal(result: Result, path: Path, stored: Record, again: Iterator[R
                 )
 
 
-def _is_close(stored: float | None, again: float | None) -> bool:
-    first, second = (math.nan if x is None else x for x in (stored, again))
+def _is_close(stored: float | None, recount: float | None) -> bool:
+    first, second = (math.nan if x is None else x for x in (stored, recount))
     return bool(np.isclose(first, second, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True))
 
 
@@ -121,6 +118,7 @@ def _counts(result: Result, sums: Floats) -> Iterator[tuple[str, float, float]]:
     """Counts: name, stated number, and number from the sums."""
     examples, corpus, metric = result.examples, result.corpus, result.task.metric
     in_test = {label: counts[2] for label, counts in examples.labels.items() if counts[2]}
+    # Sums have columns for the labels that a metric scores: frequent ones, or those of train.
     least = {"macro_f1_20": 20}.get(metric, 1)
     scored = [x for x in examples.classes if in_test.get(x, 0) >= least]
     if metric != "balanced_accuracy":
@@ -141,6 +139,7 @@ def _counts(result: Result, sums: Floats) -> Iterator[tuple[str, float, float]]:
                 examples.n[split],
                 sum(x[index] for x in examples.labels.values()),
             )
+    # Other counts do not follow from sums, but have a bound, which is compared in their stead.
     n_test, groups = examples.n["test"], (0, *examples.groups.values())
     unseen = sum(examples.unseen_test_labels.values())
     yield "test examples with labels that are not in train", unseen, min(unseen, n_test)
@@ -152,6 +151,7 @@ def _counts(result: Result, sums: Floats) -> Iterator[tuple[str, float, float]]:
     yield "test sentences", sentences["test"], max(sentences["test"], n_clusters)
     for split, n in sentences.items():
         yield f"{split} sentences", n, min(n, corpus.limit or n)
+    # Sentences are dropped after --limit, which no split may have reached then.
     if corpus.limited and DROPPED not in corpus.notes:
         yield "sentences of the largest split", max(sentences.values()), corpus.limit or 0
 
@@ -210,8 +210,8 @@ def _localisation(result: Result, path: Path) -> Iterator[Row]:
     yield from rows_of_gains(values, replicates, weights)
 
 
-_AGAIN: dict[str, Callable[[Result, Path], Iterator[Row]]] = {
+_EVIDENCE_ROWS: dict[str, Callable[[Result, Path], Iterator[Row]]] = {
     training_variance.name: _training_variance,
     localisation.name: _localisation,
 }
-"""Functions that recompute evidence, by measurement."""
+"""Functions that compute rows of evidence from sums, by measurement."""

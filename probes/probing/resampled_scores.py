@@ -96,7 +96,7 @@ def stored_sums(result: Result, path: Path) -> Floats | None:
 
 
 def _of_layers(sums: Floats, n_layers: int, path: Path) -> Floats:
-    """Stored sums, which have to be of some layers, and of at least one document or sentence."""
+    """Check that sums are of so many layers, and of at least one document or sentence."""
     if sums.ndim != 3 or len(sums) != n_layers or not sums.size:
         raise wrong_arrays_error(path)
     return sums
@@ -109,9 +109,6 @@ def as_sums(result: Result, path: Path) -> Arrays:
 
     Returns:
         `layers` (layers,), `sums` (see `sums_of`), and the arrays of baselines.
-
-    Raises:
-        UserError: there are no predictions, or they cannot be read.
     """
     arrays = read_predictions(path)
     gold, metric = gold_of(result, arrays), metrics.get(result.task.metric)
@@ -188,9 +185,6 @@ def stored_mix_sums(result: Result, path: Path) -> Floats | None:
     Returns:
         None if there is no localisation, if arrays are missing, or if the metric comes from a
         plug-in that is not loaded.
-
-    Raises:
-        UserError: the arrays cannot be read.
     """
     evidence = result.evidence.get(LOCALISATION)
     if evidence is None or result.task.metric not in metrics:
@@ -210,9 +204,6 @@ def mix_sums(result: Result, path: Path, mix_path: Path) -> Floats:
     Args:
         path: path of the scores, which have the gold labels.
         mix_path: path of the localisation.
-
-    Raises:
-        UserError: predictions are missing or cannot be read.
     """
     gold = gold_of(result, read_predictions(path))
     predicted = read_arrays(mix_path, ["predicted"])["predicted"]
@@ -234,7 +225,7 @@ def with_sums(records: Mapping[Path, Record]) -> dict[Path, tuple[Record, Arrays
         if record.measurement == LOCALISATION
     }
 
-    def sums_of(record: Record, path: Path) -> Arrays:
+    def arrays_of(record: Record, path: Path) -> Arrays:
         if record.arrays and (_shares_arrays(record) or has_arrays(path, SUMS)):
             return read_arrays(path)
         if record.arrays and record.measurement == SCORES:
@@ -246,7 +237,7 @@ def with_sums(records: Mapping[Path, Record]) -> dict[Path, tuple[Record, Arrays
     exported_records = {}
     for path, record in records.items():
         try:
-            arrays = sums_of(record, path)
+            arrays = arrays_of(record, path)
         except UserError as error:
             progress.say(f"left out {path.name}: {error}")
             continue

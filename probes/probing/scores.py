@@ -35,16 +35,10 @@ if TYPE_CHECKING:
 
 
 def _seeds_per_layer(request: Request) -> FitsPerLayer:
-    """Every layer with the number of seeds."""
     return dict.fromkeys(request.layers, request.seeds)
 
 
-@measurement(
-    SCORES,
-    of="task",
-    version=3,
-    extent=_seeds_per_layer,
-)
+@measurement(SCORES, of="task", version=3, extent=_seeds_per_layer)
 def scores(context: TaskContext) -> Measured:
     """Scores of probes at every layer, with intervals and baselines.
 
@@ -67,6 +61,7 @@ def scores(context: TaskContext) -> Measured:
     from probes.training.fit import FitSeed
 
     examples, test = context.examples, context.scorers["test"]
+    # All layers have as many seeds, since their predictions make up one array.
     n_seeds = max(context.extent.values())
     fits = context.fits(context.layers, [FitSeed(seed) for seed in range(n_seeds)])
     train_labels = examples.targets("train")
@@ -168,11 +163,9 @@ def _rows_of_layers(context: TaskContext, fits: Fits) -> Iterator[Row]:
     """Rows of every layer: the first fit, then the others."""
     dev, test = context.scorers["dev"], context.scorers["test"]
     first = fits.predicted["test"][:, 0]
-    bounds, of_groups = (
-        intervals_by_metric(test.gold, test.names, first),
-        _group_intervals(test, first),
-    )
-    order = {} if fits.margins is None else ranking_scores(test.gold, fits.margins)
+    intervals = intervals_by_metric(test.gold, test.names, first)
+    of_groups = _group_intervals(test, first)
+    rankings = {} if fits.margins is None else ranking_scores(test.gold, fits.margins)
     for index, layer in enumerate(context.layers):
         on_dev, on_test = (fits.predicted[split][index] for split in ("dev", "test"))
         scores = zip(dev.scores(on_dev), test.scores(on_test), strict=True)
@@ -181,15 +174,16 @@ def _rows_of_layers(context: TaskContext, fits: Fits) -> Iterator[Row]:
             for metric, value in of_dev.items():
                 yield Row(metric, value, layer, split="dev", axes=axes)
             for metric, value in of_test.items():
-                between = None if seed else bounds[metric][index]
-                yield Row(metric, value, layer, *ends(between), axes=axes)
+                ends_of_score = None if seed else intervals[metric][index]
+                yield Row(metric, value, layer, *ends(ends_of_score), axes=axes)
             for metric, split, values in (
                 ("strength", "train", fits.strength),
                 ("stopped", "dev", fits.stopped),
                 ("dev_loss", "dev", fits.dev_loss),
             ):
                 yield Row(metric, float(values[index, seed]), layer, split=split, axes=axes)
-        for metric, estimates in order.items():
+        # The first fit is the reported one: breakdowns are of it alone.
+        for metric, estimates in rankings.items():
             yield Row.estimated(metric, estimates[index], layer)
         for name, value in test.group_scores(on_test[:1])[0].items():
             between = of_groups[name][index]

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from probes.examples.scoring import control_labels, control_metric, known_number
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Level, Measured, Request, measurement
+from probes.measurements.measurement import EvidenceRequest, Measured, measurement
 from probes.measurements.pivots import Pivot
-from probes.records.probe_spec import ProbeSpec
 from probes.records.record import FitsPerLayer
-from probes.records.result import UNMEASURED, Result
+from probes.records.result import Result
 from probes.records.row import Row
 from probes.records.values import Interval, ends
 from probes.statistics.bootstrap import bounds, draws_of, interval, replicates
@@ -40,24 +39,16 @@ N_CONTROLS, N_CONVEX_CONTROLS = 3, 10
 """Draws per layer; the second number with full evidence."""
 
 
-def _n_draws(probe: ProbeSpec, level: Level) -> int:
-    """The number of draws."""
-    return N_CONVEX_CONTROLS if level == "full" and not is_seeded(probe) else N_CONTROLS
-
-
-def _controls_per_layer(request: Request) -> FitsPerLayer:
-    """The number of draws by layer."""
-    scored = request.scores
-    if not scored.typed:
+def _controls_per_layer(request: EvidenceRequest) -> FitsPerLayer:
+    if not request.typed:
         return {}
-    all_layers = request.level == "full" or not is_seeded(scored.probe)
-    layers = request.layers if all_layers else scored.three_layers
-    return dict.fromkeys(layers, _n_draws(scored.probe, request.level))
+    full, convex = request.level == "full", not is_seeded(request.probe)
+    layers = request.layers if full or convex else request.three_layers
+    return dict.fromkeys(layers, N_CONVEX_CONTROLS if full and convex else N_CONTROLS)
 
 
-def _why_no_controls(result: Result) -> str:
-    """Reason for missing selectivity; control tasks need types."""
-    return UNMEASURED if result.examples.typed else "its examples have no types"
+def _reason_without_controls(result: Result) -> str:
+    return "" if result.examples.typed else "its examples have no types"
 
 
 @measurement(
@@ -65,15 +56,14 @@ def _why_no_controls(result: Result) -> str:
     after="scores",
     version=3,
     extent=_controls_per_layer,
-    missing_of=_why_no_controls,
+    missing_of=_reason_without_controls,
     shows=(
         Pivot(
             "score on the task minus score on its control task",
             ("selectivity",),
             below=("types_seen", "control_sd"),
-            note=f"{_NOTE} ± half the width of a 95 % interval over test documents or "
-            "sentences and over draws "
-            "of labels.",
+            note=f"{_NOTE} ± half the width of a 95 % interval over test documents or sentences "
+            "and over draws of labels.",
         ),
         Lines("selectivity", "selectivity", "Selectivity by layer", _NOTE),
     ),

@@ -6,6 +6,7 @@ as many features, drawn at random; the control of the labels is `selectivity`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,6 @@ from probes.measurements.pivots import Pivot
 from probes.probing.scores import intervals_by_metric
 from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.records.record import FitsPerLayer
-from probes.records.result import UNMEASURED, Result
 from probes.records.row import AxisValue, Row
 from probes.records.values import ends
 from probes.tasks.task import Task
@@ -30,24 +30,14 @@ N_FEATURE_DRAWS, N_MORE_FEATURE_DRAWS = 3, 10
 
 _FAMILY = "sparse"
 
-_WHY_NOT = "only sparse probes have a number of features"
-
 
 def _feature_draws_per_layer(request: Request) -> FitsPerLayer:
-    """The number of draws by layer."""
-    return dict.fromkeys(
-        request.layers, N_MORE_FEATURE_DRAWS if request.level == "full" else N_FEATURE_DRAWS
-    )
+    n_draws = N_MORE_FEATURE_DRAWS if request.level == "full" else N_FEATURE_DRAWS
+    return dict.fromkeys(request.layers, n_draws)
 
 
 def _reason_not_sparse(task: Task, probe: ProbeSpec, level: Level) -> str:
-    """The reason for not measuring a task and probe."""
-    return "" if probe.family == _FAMILY else _WHY_NOT
-
-
-def _why_not_sparse(result: Result) -> str:
-    """The reason why a result lacks it."""
-    return UNMEASURED if result.probe.family == _FAMILY else _WHY_NOT
+    return "" if probe.family == _FAMILY else "only sparse probes have a number of features"
 
 
 _NOTE = (
@@ -61,7 +51,6 @@ _NOTE = (
     after="scores",
     extent=_feature_draws_per_layer,
     missing=_reason_not_sparse,
-    missing_of=_why_not_sparse,
     shows=(
         Pivot(
             "score by number of features k",
@@ -88,52 +77,55 @@ def sparse_probing(context: TaskContext) -> Measured:
     Rows by layer and number of features `k`: test score of the probe of the features by which
     class means differ most; mean score of probes of random features; and the score of each draw.
     """
-    import torch
-
-    from probes.training.class_means import SIZES, feature_columns, features_by_variance, fit_narrow
+    from probes.training.class_means import SIZES
     from probes.training.convex import full_batch_steps
-    from probes.training.features import InMemory
-    from probes.training.fit import predict
 
-    data, spec, name = context.data, context.spec, context.task.metric
-    test, n_draws = context.scorers["test"], max(context.extent.values())
+    name, test = context.task.metric, context.scorers["test"]
+    n_draws = max(context.extent.values())
     groups, rows = list(context.groups(context.layers, 1)), []
-    sizes = [k for k in SIZES if k <= data.width]
-    n_fits = len(groups) * len(sizes) * (1 + n_draws)
-    with context.bar(n_fits * full_batch_steps(spec, converge=True)):
+    n_fits = len(groups) * sum(k <= context.data.width for k in SIZES) * (1 + n_draws)
+    with context.bar(n_fits * full_batch_steps(context.spec, converge=True)):
         for layers, room in groups:
-            features = data.features(layers, room)
-            splits = {split: data.batches(split, features[split]) for split in ("train", "dev")}
-            orders = [features_by_variance(splits["train"], data.n_outputs)[:, 0]]
-            for draw in range(n_draws):
-                permutation = torch.randperm(
-                    data.width, generator=torch.Generator().manual_seed(draw)
-                )
-                orders.append(permutation.expand_as(orders[0]))
-            predicted: dict[int, list[NDArray[Any]]] = {k: [] for k in sizes}
-            for order in orders:
-                widest = {
-                    split: feature_columns(x, order[:, : SIZES[-1]]).values
-                    for split, x in features.items()
-                }
-                for k, predictions in predicted.items():
-                    narrow = {split: InMemory(values[..., :k]) for split, values in widest.items()}
-                    parts = [replace(x, features=narrow[s]) for s, x in splits.items()]
-                    fitted = fit_narrow(parts[0], parts[1], data.n_outputs, spec)
-                    outputs = predict(fitted, narrow["test"], data.n_outputs, PROBES["linear"])
-                    predictions.append(outputs[:, 0].cpu().numpy())
-            for k, (top_predictions, *random_predictions) in predicted.items():
-                between = intervals_by_metric(test.gold, (name,), top_predictions)[name]
+            for k, predicted in _predictions_by_size(context, layers, room, n_draws).items():
+                between = intervals_by_metric(test.gold, (name,), predicted[0])[name]
                 for index, layer in enumerate(layers):
                     at: dict[str, AxisValue] = {"k": k}
-                    score = test.scores(top_predictions[index : index + 1])[0][name]
+                    score, *scores = (test.scores(x[index : index + 1])[0][name] for x in predicted)
                     rows.append(Row("sparse_score", score, layer, *ends(between[index]), axes=at))
-                    scores = [
-                        test.scores(x[index : index + 1])[0][name] for x in random_predictions
-                    ]
                     known_scores = [score for score in scores if score is not None]
                     mean = sum(known_scores) / n_draws if len(known_scores) == n_draws else None
                     rows.append(Row("random_features", mean, layer, axes=at))
                     for draw, score in enumerate(scores, start=1):
                         rows.append(Row(name, score, layer, axes={**at, "draw": draw}))
     return Measured(rows, facts={"unit": name})
+
+
+def _predictions_by_size(
+    context: TaskContext, layers: Sequence[int], room: int, n_draws: int
+) -> dict[int, list[NDArray[Any]]]:
+    """Test predictions (L, n) by number of features: of the best ones, then of each draw."""
+    import torch
+
+    from probes.training.class_means import SIZES, feature_columns, features_by_variance, fit_narrow
+    from probes.training.features import InMemory
+    from probes.training.fit import predict
+
+    data = context.data
+    features = data.features(layers, room)
+    splits = {split: data.batches(split, features[split]) for split in ("train", "dev")}
+    orders = [features_by_variance(splits["train"], data.n_outputs)[:, 0]]
+    for draw in range(n_draws):
+        # Seeded by its number alone: layers have the same features, however they are grouped.
+        order = torch.randperm(data.width, generator=torch.Generator().manual_seed(draw))
+        orders.append(order.expand_as(orders[0]))
+    predicted: dict[int, list[NDArray[Any]]] = {k: [] for k in SIZES if k <= data.width}
+    for order in orders:
+        columns = order[:, : SIZES[-1]]
+        widest = {split: feature_columns(x, columns).values for split, x in features.items()}
+        for k, predictions in predicted.items():
+            narrow = {split: InMemory(values[..., :k]) for split, values in widest.items()}
+            parts = [replace(x, features=narrow[split]) for split, x in splits.items()]
+            fitted = fit_narrow(parts[0], parts[1], data.n_outputs, context.spec)
+            outputs = predict(fitted, narrow["test"], data.n_outputs, PROBES["linear"])
+            predictions.append(outputs[:, 0].cpu().numpy())
+    return predicted

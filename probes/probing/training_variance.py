@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from probes.measurements.measurement import Measured, Request, measurement
+from probes.measurements.measurement import EvidenceRequest, Measured, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.record import FitsPerLayer
 from probes.records.result import Result
@@ -40,11 +41,10 @@ SEEDS, SAMPLES = 1, 3
 """Numbers of further seeds and of bootstrap samples for probes that are not convex."""
 
 
-def _fits_per_layer(request: Request) -> FitsPerLayer:
-    """The number of further fits by layer."""
-    if not is_seeded(request.scores.probe):
+def _fits_per_layer(request: EvidenceRequest) -> FitsPerLayer:
+    if not is_seeded(request.probe):
         return dict.fromkeys(request.layers, CONVEX_SAMPLES)
-    layers = request.layers if request.level == "full" else request.scores.three_layers
+    layers = request.layers if request.level == "full" else request.three_layers
     return dict.fromkeys(layers, SEEDS + SAMPLES)
 
 
@@ -89,7 +89,7 @@ def training_variance(context: TaskContext) -> Measured:
     if convex:
         epochs = min(context.spec.epochs, CONVEX_EPOCHS)
         shorter = context.spec.model_copy(update={"epochs": epochs})
-        context = context.with_spec(shorter)
+        context = replace(context, spec=shorter)
     predicted = context.fits(layers, [*seeds, *samples]).predicted["test"]
     metric = context.task.metric
     scores = {

@@ -114,7 +114,7 @@ class Rows(Frozen):
         row_list = list(rows)
         for row in row_list:
             if not isinstance(row, Row):
-                raise TypeError(f"compute() gave {row!r} where a Row is expected")
+                raise TypeError(f"a measurement yielded {row!r}, not a Row")
         names = dict.fromkeys(name for row in row_list for name in row.axes)
         columns: dict[str, list[Any]] = {
             name: [getattr(row, name) for row in row_list] for name in Row._fields[:-1]

@@ -16,9 +16,9 @@ from probes.frames.joined_results import find_results
 from probes.frames.record_validation import as_result, validated
 from probes.measurements.measurement import (
     TRANSFER,
+    EvidenceRequest,
     Measurement,
     Request,
-    ScoresBehind,
     corpus_measurements,
     get_measurement,
 )
@@ -311,11 +311,16 @@ class ModelRun:
                 self.omissions.not_made(job.title, reason)
             return None
         # Evidence stands behind all scores there are, not only those that this run asks for.
-        layers = tuple(scores.extent)
-        scored = ScoresBehind(
-            scores.probe, layers, scores.best_layer, scores.examples.typed, scores.headline
+        return EvidenceRequest(
+            tuple(scores.extent),
+            n_layers,
+            self.config.seeds,
+            self.config.level,
+            probe=scores.probe,
+            best=scores.best_layer,
+            typed=scores.examples.typed,
+            headline=scores.headline,
         )
-        return Request(layers, n_layers, self.config.seeds, self.config.level, scored)
 
     def missing(self, job: Job, definition: Measurement) -> str:
         """Why a measurement is not made for the task and probe of a job; empty if it is."""

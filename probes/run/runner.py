@@ -19,7 +19,6 @@ from probes.compute.memory import explain_out_of_memory
 from probes.extraction.changing.sites import sites_of
 from probes.frames.measurement_tables import require_drawable
 from probes.measurements.context import ModelContext, PairContext, TaskContext
-from probes.measurements.layer_fits import Probing
 from probes.measurements.measurement import Measured, as_measured, measurements
 from probes.records.parameters import Parameters, note_cache, write_parameters
 from probes.records.probe_spec import PROBES
@@ -165,19 +164,22 @@ def _layers(run: ModelRun) -> tuple[int, ...]:
 def _task_context(run: ModelRun, reader: CorpusReader, job: Job) -> TaskContext:
     task = run.task(job.task)
     assert task is not None
-    probing = Probing(
-        reader.data(task),
-        PROBES[job.family],
-        reader.memory,
-        job.scores.get(job.of),
-        job.predictions.get(job.of),
-        run.config.cache_dir,
-        job.trained,
-    )
+    # First, since its errors say that the task is at fault, not this job.
+    data = reader.data(task)
     # Reading them is in vain for other measurements than transfer.
     corpora = [other.corpus for other in run.elsewhere if job.trained]
     elsewhere = {corpus.source.name: corpus.value for corpus in corpora}
-    return TaskContext(**_of_model(reader, job), probing=probing, elsewhere=elsewhere)
+    return TaskContext(
+        **_of_model(reader, job),
+        data=data,
+        spec=PROBES[job.family],
+        memory=reader.memory,
+        scores=job.scores.get(job.of),
+        predictions=job.predictions.get(job.of),
+        cache=run.config.cache_dir,
+        trained=job.trained,
+        elsewhere=elsewhere,
+    )
 
 
 def _of_model(reader: CorpusReader, job: Job) -> dict[str, Any]:
@@ -223,13 +225,12 @@ def _measure_in_groups(job: Job, context: ModelContext) -> Measured:
             except (MemoryError, RuntimeError) as error:
                 if not out_of_memory(error) or not isinstance(context, TaskContext):
                     raise
-                if context.probing.least_groups:
+                if context.has_least_groups:
                     raise
             # Outside the handler: the error would keep tensors alive.
-            probing = replace(context.probing, memory=context.probing.memory // 2)
-            context = replace(context, probing=probing)
+            context = replace(context, memory=context.memory // 2)
             progress.say(
-                f"not enough memory; {activity} continues with {probing.memory / 1e6:,.0f} MB",
+                f"not enough memory; {activity} continues with {context.memory / 1e6:,.0f} MB",
                 "fewer layers at once",
-                memory=probing.memory,
+                memory=context.memory,
             )

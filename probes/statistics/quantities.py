@@ -57,6 +57,8 @@ class Quantity:
 quantities: Registry[Quantity] = Registry("quantity")
 """Numbers that are not metrics of tasks."""
 
+# Name | label | unit | kind | bounds | source. A kind may have several parts, such as "skewed,
+# 2 digits". By default numbers have three digits and no bounds.
 _TABLE = """
 # Structure. Root accuracy and NSpr are metrics of tasks.
 uuas | UUAS | % |  | share | Hewitt & Manning 2019
@@ -239,8 +241,6 @@ transfer_difference |  |  | of task |  | Pires et al. 2019
 centroid_cosine |  |  |  | correlation | Libovický et al. 2020
 examples_without_label |  |  | 0 digits | positive |
 """  # noqa: E501
-"""Lines of name | label | unit | kind | bounds | source. A kind may have several parts, such as
-"skewed, 2 digits". By default numbers have three digits and no bounds."""
 
 _BOUNDS = {
     "": (-math.inf, math.inf),

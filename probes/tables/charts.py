@@ -299,17 +299,11 @@ def lines(
     colours, dashes = series(names, style)
     columns = style.columns(frame["panel"].nunique())
     width = style.panel(columns, 5 if y else 3.6)
-    key = (
-        legend_below(
-            names,
-            style,
-            symbolType="stroke",
-            symbolSize=15 * style.text,
-            symbolStrokeWidth=style.text / 5,
-        )
-        if len(names) > 1 or any(names)
-        else None
-    )
+    key = None
+    # A single curve without a name needs no legend.
+    if len(names) > 1 or any(names):
+        symbols = {"symbolSize": 15 * style.text, "symbolStrokeWidth": style.text / 5}
+        key = legend_below(names, style, symbolType="stroke", **symbols)
     across = {
         "color": _channel(by, scale=colours, legend=key),
         "detail": [_channel("model"), _channel("line")],
@@ -320,6 +314,7 @@ def lines(
     dashed = _channel(by, scale=dashes, legend=key)
     ends = {**base, "y": _number_channel("low"), "y2": {"field": "high"}}
     level = {**across, "y": _number_channel("level")}
+    # Lines that have names belong to no model.
     if has_names := "name" in frame:
         level["color"] = {"value": style.soft}
     valid = "isValid(datum.value)"
@@ -341,6 +336,7 @@ def lines(
     if style.hover:
         lines = ["line"] if value_rows["line"].any() else []
         tips = [*_tips("model", *lines, x=x), *_number_tooltips(frame)]
+        # Large and invisible, so that the pointer need not hit a small mark.
         parts.append(
             _mark_layer("point", {**base, "y": up, "tooltip": tips}, valid, size=400, opacity=0)
         )
@@ -497,11 +493,11 @@ def _wrapped(text: str, width: int) -> str:
     return "\n".join(line for wrapped in lines for line in wrapped)
 
 
-def _axis_order(places: pd.Series) -> list[Any]:
-    """Places in their order: names as they come, then whole numbers ascending."""
-    unique_places = list(dict.fromkeys(places))
-    numbers = [x for x in unique_places if isinstance(x, Real)]
-    return [x for x in unique_places if x not in numbers] + sorted(numbers, key=float)
+def _axis_order(values: pd.Series) -> list[Any]:
+    """Distinct values in their order: names as they come, then whole numbers ascending."""
+    unique_values = list(dict.fromkeys(values))
+    numbers = [x for x in unique_values if isinstance(x, Real)]
+    return [x for x in unique_values if x not in numbers] + sorted(numbers, key=float)
 
 
 def _axis_letters(names: Iterable[str]) -> float:
@@ -571,6 +567,7 @@ def points(
     }
     if style.hover:
         marks["tooltip"] = [*_tips("name", "model", "kind"), *_number_tooltips(frame)]
+    # What has no number has no place on the axis; its text stands at the right end.
     texts = {**base, "x": {"value": "width"}, "text": _channel("text")}
     thick = style.text / 6
     chart = {
@@ -603,10 +600,7 @@ def pictures(
         kinds: in the order of their colours, each with the sign that pictures have.
     """
     frame, upright, along = _placed(frame)
-    frame = frame.assign(
-        sign=frame["kind"].map(kinds).fillna(""),
-        least=0.0,
-    )
+    frame = frame.assign(sign=frame["kind"].map(kinds).fillna(""), least=0.0)
     columns = style.columns(frame["panel"].nunique(), 28)
     step = min(style.panel(columns, _axis_letters(upright)) / len(along), 6 * style.text)
     all_kinds = [*kinds, *(x for x in dict.fromkeys(frame["kind"]) if x not in kinds)]
@@ -745,6 +739,7 @@ def picture(values: Floats) -> str:
     pixels = colours_of(np.sqrt(np.clip(values, 0, 1)))
     lines = b"".join(b"\0" + line.tobytes() for line in pixels)
     height, width = values.shape
+    # Eight bits each for red, green, blue and opacity (6); lines begin with their filter, none (0).
     head = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
     png = b"\x89PNG\r\n\x1a\n"
     for kind, data in ((b"IHDR", head), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b"")):

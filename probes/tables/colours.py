@@ -33,12 +33,12 @@ def shade(share: float) -> tuple[int, int, int]:
     return red, green, blue
 
 
-def colours_of(places: Floats) -> NDArray[np.uint8]:
-    """Red, green, blue and opacity of places from 0 to 1; NaN is transparent. Shape (…, 4)."""
-    is_number = ~np.isnan(places)
+def colours_of(shares: Floats) -> NDArray[np.uint8]:
+    """Red, green, blue and opacity of shares from 0 to 1; NaN is transparent. Shape (…, 4)."""
+    is_number = ~np.isnan(shares)
     at = np.linspace(0, 1, len(_RAMP))
-    channels = [np.interp(places, at, [colour[i] for colour in _RAMP]) for i in range(3)]
-    colours = np.stack([*channels, np.full(places.shape, 255.0)], axis=-1)
+    channels = [np.interp(shares, at, [colour[i] for colour in _RAMP]) for i in range(3)]
+    colours = np.stack([*channels, np.full(shares.shape, 255.0)], axis=-1)
     return np.where(is_number[..., None], colours, 0).round().astype(np.uint8)
 
 

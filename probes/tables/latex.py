@@ -62,6 +62,7 @@ def latex(table: Table, *, wide: bool = False) -> str:
         wide: over both columns of a page.
     """
     table = _without_curves(table.filled)
+    # A row whose first cell is empty belongs to the last group that was named.
     groups = [row.cells[0] for row in table.rows]
     if grouped := table.left > 1 and not all(cell.text for cell in groups):
         table = replace(table.with_columns(range(1, len(table.heads))), left=table.left - 1)
@@ -80,6 +81,7 @@ def latex(table: Table, *, wide: bool = False) -> str:
         longest = max((len(row.cells[i].text) for row in table.rows), default=0)
         columns[i] = _PARAGRAPH if longest > _SENTENCE else "l"
     heads = [_small(head, two=two) for head, two in zip(table.heads, split, strict=True)]
+    # Without intervals there is room for whole heads of names.
     if not any(split):
         heads[: table.left] = [[*map(_escaped, x.split("\n"))] for x in table.heads[: table.left]]
     body: list[str] = []
@@ -114,7 +116,7 @@ def latex(table: Table, *, wide: bool = False) -> str:
             "",
         ]
     )
-    return f"{_OTHER_DEFINED}\n" * (_OTHER in lines) + lines
+    return f"{_OTHER_DEFINED}\n{lines}" if _OTHER in lines else lines
 
 
 def _without_curves(table: Table) -> Table:
@@ -160,9 +162,9 @@ def _number_lines(cell: Cell, *, two: bool) -> list[str]:
         text = rf"\multicolumn{{2}}{{c}}{{{text}}}"
     elif two:
         marks = "".join(_SIGNS[sign].strip("$") for sign in cell.marks if sign != "★")
-        scripts = rf"^{{{marks}}}" * bool(marks)
+        scripts = rf"^{{{marks}}}" if marks else ""
         spread = _escaped(cell.spread.replace("±0.", "±.")).replace("$", "").replace(" ", r"\,")
-        scripts += f"_{{{spread}}}" * bool(spread)
+        scripts += f"_{{{spread}}}" if spread else ""
         text += f" & ${scripts}$" if scripts else " &"
     return [text, *_small(cell.note, two=two)]
 

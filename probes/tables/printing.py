@@ -139,14 +139,16 @@ def _rich(table: Table, width: int) -> rich_table.Table:
         grid.add_column(Text(head), justify=justify, width=chars, overflow="fold")
     for row in table.rows:
         texts = (_styled_text(cell, words=i < table.left) for i, cell in enumerate(row.cells))
-        grid.add_row(*texts, style="dim" * row.faint, end_section=row.ends_section)
+        grid.add_row(*texts, style="dim" if row.faint else "", end_section=row.ends_section)
     return grid
 
 
 def _styled_text(cell: Cell, *, words: bool) -> Text:
-    between = " " * cell.spread.startswith("[")
+    between = " " if cell.spread.startswith("[") else ""
     text = cell.text + between + cell.spread.replace("±0.", "±.") + cell.marks
-    style = VERDICT_STYLES.get(cell.text, "") if cell.verdict else "bold" * cell.best
+    style = "bold" if cell.best else ""
+    if cell.verdict:
+        style = VERDICT_STYLES.get(cell.text, "")
     if cell.floored:
         style += " dim"
     elif cell.place is not None:
@@ -257,7 +259,7 @@ def _markdown_cell(cell: Cell) -> str:
     if cell.best or cell.verdict:
         text = f"**{text}**"
     text += cell_text(replace(cell, text="")).replace(" ", TIE) + cell.marks
-    return text + f" · {escaped_markdown(cell.note)}" * bool(cell.note)
+    return f"{text} · {escaped_markdown(cell.note)}" if cell.note else text
 
 
 DOCUMENTS: dict[str, Callable[[Table], str]] = {"md": markdown, "latex": latex}
@@ -332,4 +334,4 @@ class Printer:
 
 
 printer = Printer()
-"""The one that commands print to."""
+"""The printer of all commands."""

@@ -67,7 +67,7 @@ class Cell:
     @property
     def spread(self) -> str:
         """Its interval: ``±0.4``, or ``[75.0, 100.0]``; empty if it has none."""
-        return self.half if self.half.startswith("[") else "±" * bool(self.half) + self.half
+        return f"±{self.half}" if self.half and not self.half.startswith("[") else self.half
 
     @property
     def marks(self) -> str:
@@ -92,11 +92,7 @@ class TableRow:
 
     @classmethod
     def of(
-        cls,
-        *cells: str | Cell,
-        model: str = "",
-        faint: bool = False,
-        ends_section: bool = False,
+        cls, *cells: str | Cell, model: str = "", faint: bool = False, ends_section: bool = False
     ) -> TableRow:
         """A row of cells, some of them given by their text alone."""
         row_cells = tuple(Cell(cell) if isinstance(cell, str) else cell for cell in cells)

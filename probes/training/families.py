@@ -78,9 +78,15 @@ def why_unfit(family: str, kind: str) -> str:
     return ""
 
 
-def may_be_convex(spec: ProbeSpec) -> bool:
-    """Whether the family of a stored result `is_convex`; True if it is not loaded."""
-    return spec.family not in probe_families or is_convex(spec)
+def why_not_convex(spec: ProbeSpec, use: str) -> str:
+    """The reason why probes do not serve for what only convex ones do; empty if they do.
+
+    Args:
+        use: what only convex probes do.
+    """
+    # Of a stored result whose family is not loaded, nothing speaks against it.
+    serves = spec.family not in probe_families or is_convex(spec)
+    return "" if serves else f"only convex probes {use}"
 
 
 @probe_family(PROBES["linear"])

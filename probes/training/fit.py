@@ -48,7 +48,7 @@ def fit(
     dev: Batches,
     n_outputs: int,
     spec: ProbeSpec,
-    draws: Sequence[FitSeed],
+    seeds: Sequence[FitSeed],
     strengths: Tensor | None = None,
     *,
     converge: bool = False,
@@ -62,7 +62,7 @@ def fit(
         train, dev: labels and weights of each cell, (K, N) or (1, N). The weights of train are
             multiplied by the counts of each cell's sample.
         n_outputs: number of classes; 0 for a regression.
-        draws: the draw of each cell.
+        seeds: the draw of each cell.
         strengths: L2 strength of each layer (L,), so that a ridge regression does not choose.
         converge: whether convex fits take more steps than scores need, so that small differences
             of losses can be trusted.
@@ -70,14 +70,14 @@ def fit(
     Returns:
         the cells in the given order.
     """
-    draws = [FitSeed(*draw) for draw in draws]
-    train = bootstrap_batches(train, [draw.sample for draw in draws])
+    seeds = [FitSeed(*seed) for seed in seeds]
+    train = bootstrap_batches(train, [seed.sample for seed in seeds])
     family, n_layers = family_of(spec), train.features.shape[0]
     if family.closed_form and n_outputs == 0:
         grid = torch.tensor(sorted(spec.ridge_l2), dtype=torch.float64).expand(n_layers, -1)
         if strengths is not None:
             grid = strengths.double().cpu()[:, None]
-        weights = train.weights.expand(len(draws), -1).cpu().numpy()
+        weights = train.weights.expand(len(seeds), -1).cpu().numpy()
         return ridge(train, dev, grid, cells_by(row.tobytes() for row in weights))
     if (solved := family.solved(train, dev, n_outputs, spec)) is not None:
         return solved
@@ -85,12 +85,12 @@ def fit(
     trainer = Trainer(train, dev, family, loss_for(n_outputs, train.sets), spec)
     prior = torch.tensor(spec.l2, device=train.features.device) / train.features.shape[1]
     if family.convex:
-        strength = prior.expand(n_layers, len(draws)).contiguous()
+        strength = prior.expand(n_layers, len(seeds)).contiguous()
         return fit_convex(trainer, n_outputs, strength, converge=converge)
-    groups = cells_by(draws)
+    groups = cells_by(seeds)
 
     def fit_of(cells: list[int]) -> MinibatchFit:
-        seed = draws[cells[0]].seed
+        seed = seeds[cells[0]].seed
         # Skip unused examples: a bootstrap sample lacks more than a third of the sentences.
         of_draw = trainer.of_cells(cells).without_unused()
         start = trainer.initial([seed], n_outputs)
@@ -161,7 +161,7 @@ def fit_steps(
     spec: ProbeSpec,
     sentences: Tensor,
     n_outputs: int,
-    draws: Sequence[FitSeed],
+    seeds: Sequence[FitSeed],
     in_training: NDArray[np.bool_] | None = None,
     *,
     converge: bool = False,
@@ -179,15 +179,15 @@ def fit_steps(
     """
     family = family_of(spec)
     if family.closed_form and n_outputs == 0:
-        rows = [b""] * len(draws) if in_training is None else [row.tobytes() for row in in_training]
-        return len({(draw.sample, row) for draw, row in zip(draws, rows, strict=True)})
+        rows = [b""] * len(seeds) if in_training is None else [row.tobytes() for row in in_training]
+        return len({(seed.sample, row) for seed, row in zip(seeds, rows, strict=True)})
     # Solved from class means: sparse probes cell by cell, mean differences in 0 epochs.
     if not (is_convex(spec) or is_seeded(spec)):
-        return len(draws) * full_batch_steps(spec, converge=True)
+        return len(seeds) * full_batch_steps(spec, converge=True)
     if fits_full_batches(family, len(sentences), n_outputs):
         n_steps = full_batch_steps(spec)
     else:
         n_steps = scheduled_steps(spec, len(batch_bounds(sentences, spec.batch)) - 1)
     if family.convex:
         return full_batch_steps(spec, converge=True) if converge else n_steps
-    return len(set(draws)) * n_steps
+    return len(set(seeds)) * n_steps

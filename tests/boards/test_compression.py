@@ -159,12 +159,10 @@ def test_the_figure_shows_shares_by_size(stored_results, capsys):
     ends = [column(drawn.chart, end, **of_pos) for end in ("low", "high")]
     shares = [100 * x for x in kept(stored_results, "pos")["medium"].interval]
     assert [x[0] for x in ends] == pytest.approx(shares)
-    assert (
-        main(["figure", "compression", str(stored_results), "-o", str(stored_results / "a.svg")])
-        == 0
-    )
+    page = str(stored_results / "a.svg")
+    assert main(["figure", "kept-gain", str(stored_results), "-o", page]) == 0
     text = (stored_results / "a.svg").read_text()
     assert all(x in text for x in ("large", "parameters", "kept, %"))
     alone = [str(x) for x in stored_results.glob("medium*")]
-    assert main(["figure", "compression", *alone, "-o", str(stored_results / "b.svg")]) == 2
+    assert main(["figure", "kept-gain", *alone, "-o", str(stored_results / "b.svg")]) == 2
     assert "medium: there is no other model" in capsys.readouterr().err

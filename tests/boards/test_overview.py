@@ -1,5 +1,6 @@
 """Findings in words, and the marks of silver labels and of parts of a corpus."""
 
+import pandas as pd
 import pytest
 from board_by_hand import put
 from results_by_hand import make_result, with_intervals
@@ -7,6 +8,7 @@ from results_by_hand import make_result, with_intervals
 from probes.__main__ import main
 from probes.boards.floors import with_floor
 from probes.boards.overview import sentence
+from probes.boards.score_charts import _chart_scores
 from probes.frames.joined_results import find_results
 from probes.pages.layers_md import layers_md
 
@@ -144,3 +146,19 @@ def test_commands_name_the_type_that_a_model_ran_in(two_types, capsys, command, 
     assert main([part.format(two_types) for part in command]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert [part for part in said if part not in text] == []
+
+
+def test_a_layer_has_the_mark_that_says_most():
+    flags = ("tied", "best", "beaten", "floored")
+    marks = {
+        (): "none",
+        ("tied",): "not significantly worse",
+        ("tied", "best"): "best on dev",
+        ("beaten",): "worse than another",
+        ("best", "floored"): "not significantly above the floor",
+    }
+    about = {"metric": "accuracy", "value": 0.5, "low": 0.4, "high": 0.6, "floor": 0.3}
+    lines = [{**about, **{flag: flag in layer_flags for flag in flags}} for layer_flags in marks]
+    shown = _chart_scores(pd.DataFrame(lines))
+    assert shown["mark"].tolist() == list(marks.values())
+    assert shown["value"].tolist() == [50.0] * len(marks)

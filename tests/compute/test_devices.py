@@ -15,7 +15,7 @@ from probes.common.errors import UserError
 from probes.compute.devices import exact_products, pick_device, require_products
 from probes.compute.memory import ToHost, host_empty, to_device
 from probes.extraction.reading.encoder import Encoder
-from probes.measurements import layer_fits
+from probes.measurements import context as task_context
 from probes.records.probe_spec import PROBES
 from probes.training.memory_plan import Work, group_layers
 
@@ -162,7 +162,7 @@ def test_vectors_and_predictions_are_exact_whatever_the_process_has_set(
         monkeypatch.setattr(owner, name, record)
 
     recorded(Encoder, "encode")
-    recorded(layer_fits, "predict")
+    recorded(task_context, "predict")
     run(tiny_bert, tmp_path, limit=20, tasks="pos", probes="linear")
     assert found == {"encode": {"highest"}, "predict": {"highest"}}
 

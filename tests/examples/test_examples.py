@@ -1,6 +1,7 @@
 """Examples that do not fit what their task declares are refused, not misread."""
 
 import contextlib
+from dataclasses import replace
 
 import pytest
 
@@ -149,3 +150,17 @@ def test_test_examples_are_marked_by_whether_their_type_occurs_in_train():
 
 def by_word(sentence):
     return [Example(word, (i, i + 1), type=word) for i, word in enumerate(sentence.words)]
+
+
+def test_types_with_several_labels_are_looked_for_in_the_windows_of_examples():
+    """Alone, each sentence has the label "first"; in windows of two, the second has another."""
+
+    def rule(text):
+        last = len(text) - 1
+        yield Example("first" if last == 0 else "second", (last, last + 1), type="w", words=None)
+
+    document = tuple(Sentence(f"s{i}", "en", ("w",), document="d") for i in range(2))
+    task = Task("t", 1, (), "word", "classification", "accuracy", (), rule, "", window=2)
+    corpus = Corpus("c", "1", "MIT", dict.fromkeys(("train", "dev", "test"), document))
+    examples = collect_examples(replace(task, ambiguous=True), corpus, "masked")
+    assert [example.label for example in examples.splits["train"].examples] == ["first", "second"]

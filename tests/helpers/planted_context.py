@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +13,6 @@ from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import Examples
 from probes.examples.scoring import Scorer
 from probes.measurements.context import TaskContext
-from probes.measurements.layer_fits import Probing
 from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.records.row import Row
 
@@ -45,9 +44,9 @@ def draw(seed, n_sentences, words=WORDS, length=10):
 def task_context(data, extent, spec=PROBES["linear"], memory=2**30, **more):
     """The context of a measurement of a task, without a corpus."""
     unread = ("corpus", "model", "view", "stored", "read", "read_changed", "sites", "device")
-    probing = Probing(data, spec, memory, **more)
+    about = {"options": None, "extent": extent, "title": "planted"}
     return TaskContext(
-        **dict.fromkeys(unread), options=None, extent=extent, title="planted", probing=probing
+        **dict.fromkeys(unread), **about, data=data, spec=spec, memory=memory, **more
     )
 
 
@@ -91,10 +90,6 @@ class PlantedContext:
                 for name, value in self.scorers["test"].scores(self.scores[layer][None])[0].items()
             ],
         )
-
-    def with_spec(self, spec):
-        """As `TaskContext.with_spec`."""
-        return replace(self, spec=spec)
 
     def predicted(self, layers):
         """As `TaskContext.predicted`."""

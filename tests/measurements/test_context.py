@@ -13,7 +13,7 @@ from probes.extraction.models.model_files import find_model
 from probes.extraction.reading.encoding import vectors_of
 from probes.extraction.reading.views import plain_view, view_over
 from probes.measurements.context import ModelContext
-from probes.measurements.measurement import Request, ScoresBehind, get_measurement
+from probes.measurements.measurement import EvidenceRequest, get_measurement
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import resample
 from probes.statistics.partition import FEWEST
@@ -138,13 +138,13 @@ EVERY = (0, 1, 2, 3)
     ],
 )
 def test_the_layers_and_how_often(name, family, level, layers, best, expected):
-    scored = ScoresBehind(PROBES[family], layers, best, True)
-    request = Request(layers, 3, level=level, scored=scored)
+    probe = PROBES[family]
+    request = EvidenceRequest(layers, 3, level=level, probe=probe, best=best, typed=True)
     assert get_measurement(name).extent(request) == expected
 
 
 def test_without_types_there_are_no_control_tasks():
-    request = Request((0, 1), 1, scored=ScoresBehind(PROBES["linear"], (0, 1), 1, False))
+    request = EvidenceRequest((0, 1), 1, probe=PROBES["linear"], best=1, typed=False)
     assert get_measurement("selectivity").extent(request) == {}
 
 

@@ -9,7 +9,7 @@ from results_by_hand import evidence_record, make_result
 from probes.boards.layer_tables import layer_rows
 from probes.boards.overview import confidence_set
 from probes.examples.examples import collect_examples
-from probes.measurements.measurement import Request, ScoresBehind, get_measurement
+from probes.measurements.measurement import EvidenceRequest, get_measurement
 from probes.records.probe_spec import PROBES
 from probes.statistics.bootstrap import resample
 from probes.statistics.replicates import Spread, pooled
@@ -40,13 +40,10 @@ def tuple_of(spread):
     return spread.sd, spread.df
 
 
-def scored(family, headline=None, layers=(0, 1, 2, 3), best=2):
-    return ScoresBehind(PROBES[family], layers, best, True, headline or {})
-
-
 def test_a_record_is_complete_if_all_fits_are_there_and_it_is_about_these_scores():
     result = make_result(scores=(0.1, 0.1, 0.2, 0.1))
-    request = Request((0, 1, 2, 3), 3, scored=scored("mlp", result.headline))
+    about = {"probe": PROBES["mlp"], "best": 2, "typed": True, "headline": result.headline}
+    request = EvidenceRequest((0, 1, 2, 3), 3, **about)
     record = result.evidence["training_variance"]
 
     def complete(extent, **more):

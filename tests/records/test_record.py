@@ -309,7 +309,7 @@ def test_columns_of_nothing_but_defaults_are_not_in_the_file():
         ([Row("m", "many")], "could not convert string to float: 'many'"),
         ([Row("m", 1.0, axes={"task": "pos"})], "an axis cannot be called 'task'; rename it"),
         ([Row("m", 1.0, axes={"low": 1})], "an axis cannot be called 'low'; rename it"),
-        ([("m", 1.0)], "compute.. gave .'m', 1.0. where a Row is expected"),
+        ([("m", 1.0)], "a measurement yielded .'m', 1.0., not a Row"),
     ],
 )
 def test_what_is_no_row_is_refused(rows, message):

@@ -18,7 +18,7 @@ from probes.common.errors import UserError
 from probes.extraction.reading.encoder import Encoder
 from probes.extraction.reading.store import Store, StoreKey
 from probes.frames.joined_results import find_results
-from probes.measurements import layer_fits
+from probes.measurements import context as task_context
 from probes.records.record_files import read_arrays
 
 FLIPS = 400
@@ -183,7 +183,7 @@ def test_too_little_memory_for_one_text_is_an_error_that_says_what_to_do(
 
 def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_path, monkeypatch):
     usual = run_pos(tiny_bert, tmp_path / "ample", memory="1GB")
-    fit, sizes = layer_fits.fit, []
+    fit, sizes = task_context.fit, []
 
     def short_of_memory(train, *rest):
         sizes.append(train.features.shape[0])
@@ -192,7 +192,7 @@ def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_p
         return fit(train, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(layer_fits, "fit", short_of_memory)
+        patch.setattr(task_context, "fit", short_of_memory)
         tight = run_pos(tiny_bert, tmp_path / "tight", memory="1GB")
     assert (sizes[0], sizes[-3:]) == (3, [1, 1, 1])
     # How many layers share a product may change its rounding, and so an example or two.
@@ -201,6 +201,6 @@ def test_too_little_memory_for_a_fit_takes_fewer_layers_at_once(tiny_bert, tmp_p
     def none(*arguments, **settings):
         raise MemoryError
 
-    monkeypatch.setattr(layer_fits, "fit", none)
+    monkeypatch.setattr(task_context, "fit", none)
     with pytest.raises(UserError, match=r"Out of memory while measuring depth · linear; "):
         run_pos(tiny_bert, tmp_path / "tight", memory="1GB", tasks=("depth",))

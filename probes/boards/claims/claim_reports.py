@@ -71,8 +71,8 @@ class Report:
         """The other claims in one line, by reason; empty if there are none."""
         counts = Counter(x.why for x in self.outcomes.values() if x.verdict == "not tested")
         reasons = "; ".join(f"{n}: {reason}" for reason, n in counts.items())
-        n_claims = len(all_claims())
-        return f"{counts.total()} of {n_claims} claims were not tested: {reasons}." * bool(counts)
+        text = f"{counts.total()} of {len(all_claims())} claims were not tested: {reasons}."
+        return text if counts else ""
 
 
 def make_reports(
@@ -181,6 +181,7 @@ def _grouped(
             if record.task is None and (record.settings == defaults or name not in by_name):
                 by_name[name] = path
         of_corpus = {path: group[path] for path in by_name.values()}
+        # Reversed, so that the first result of a task replaces later ones.
         first = {x.task.name: path for path, x in reversed(group.items()) if x.task}
         groups.append({path: group[path] for path in group if path in first.values()} | of_corpus)
     return groups

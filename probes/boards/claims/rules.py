@@ -75,7 +75,10 @@ class Reads:
 
 
 class ModelRows:
-    """The records of one model on one corpus: results by task, others by measurement."""
+    """The records of one model on one corpus: results by task, others by measurement.
+
+    Methods raise MissingError for what is not there; a claim that needs it is not tested.
+    """
 
     def __init__(self, records: Iterable[Record]) -> None:
         all_records = list(records)
@@ -84,11 +87,7 @@ class ModelRows:
         self.n_layers = all_records[0].model.n_layers
 
     def record(self, reads: Reads) -> Record:
-        """The record that a claim reads.
-
-        Raises:
-            MissingError: there is no such record.
-        """
+        """The record that a claim reads."""
         result, name = self.results.get(reads.task), reads.measurement
         if reads.task and result is None:
             raise MissingError(f"{reads.task} was not run")
@@ -102,22 +101,18 @@ class ModelRows:
         raise MissingError(f"{missing} {name} ({needs})")
 
     def read(self, reads: Reads) -> list[Row]:
-        """The rows that a claim reads.
-
-        Raises:
-            MissingError: there are no such rows, or layers are missing.
-        """
+        """The rows that a claim reads, at all layers that it needs."""
         record = self.record(reads)
         facts = {"@rank": record.facts.get("rank"), "@n_layers": self.n_layers}
-        places = {axis: facts.get(x, x) for axis, x in reads.axes.items()}
+        axes = {axis: facts.get(x, x) for axis, x in reads.axes.items()}
         rows = [
             row
             for row in record.rows.with_metric(reads.metric)
             if row.split in ("test", "all")
-            and row.axes.keys() == places.keys()
+            and row.axes.keys() == axes.keys()
             and all(
                 row.axes[axis] in (x if isinstance(x, tuple) else (x,)) or x is ...
-                for axis, x in places.items()
+                for axis, x in axes.items()
             )
             and reads.keep(self, row)
         ]
@@ -132,11 +127,7 @@ class ModelRows:
         return rows
 
     def intervals(self, reads: Reads) -> list[tuple[Row, Ends]]:
-        """The rows that a claim reads, with their intervals.
-
-        Raises:
-            MissingError: there are no such rows, or one has no interval.
-        """
+        """The rows that a claim reads, with their intervals."""
         rows = self.read(reads)
         intervals = [(row, ends) for row in rows if (ends := _ends(row))]
         if len(intervals) < len(rows):
@@ -147,6 +138,7 @@ class ModelRows:
 def _ends(row: Row) -> Ends | None:
     """The interval of a number; exact for a share of few items (Clopper–Pearson)."""
     if row.interval is None and row.value is not None:
+        # Constants do not vary over samples: no answer changed, or a baseline that reads nothing.
         unchanged = (row.metric, row.value) == ("ablation_drop", 0)
         if unchanged or row.axes.get("baseline") == "uniform":
             return row.value, row.value
@@ -286,9 +278,8 @@ def peak_in(*parts: tuple[Reads, str], model: ModelRows) -> Outcome:
         outside.append(max((p for layer, p in p_best.items() if layer not in layers), default=0.0))
         best = layer_ranges((layer for layer, p in p_best.items() if p >= ALPHA), [*p_best])
         name = reads.task or label_of(reads.metric.removesuffix("_p_best"))
-        texts.append(
-            f"{name} is best at {best} of {model.n_layers}; {part}: {layer_ranges(layers)}"
-        )
+        expected = layer_ranges(layers)
+        texts.append(f"{name} is best at {best} of {model.n_layers}; {part}: {expected}")
         numbers.append({"of": name, "p_best": p_best})
     return decided(max(outside), any_of(inside), "; ".join(texts), numbers)
 

@@ -24,7 +24,7 @@ from probes.extraction.reading.store import (
     replacement,
 )
 from probes.records.parameters import FOLDER as PARAMETERS
-from probes.records.parameters import SUFFIX as OF_PARAMETERS
+from probes.records.parameters import SUFFIX as PARAMETERS_SUFFIX
 from probes.records.parameters import read_about
 from probes.tables.printing import printer
 from probes.tables.table import Cell, Table, TableRow
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UserError: a flag is missing that another one needs, or something cannot be deleted.
     """
-    if options.older_than is not None and not options.older_than >= 0:
+    if options.older_than is not None and not options.older_than >= 0:  # < would let NaN pass
         raise UserError(f"--older-than {options.older_than:g}: give a number of at least 0.")
     prune_flags = {"--older-than": options.older_than is not None, "--dry-run": options.dry_run}
     if options.prune is None and any(prune_flags.values()):
@@ -140,6 +140,7 @@ def _store(folder: Path) -> Entry:
         parts: list[set[str]] = [set() for _ in range(manifest["shards"])]
         for shard in read_shards(folder, manifest["shards"]):
             parts[shard.number].update(shard.files)
+        # Runs read the store that replaces this one.
         state = BROKEN if replacement(folder) else WHOLE
     except UserError:
         return Entry(folder, int(size), used, {}, BROKEN)
@@ -151,7 +152,7 @@ def _store(folder: Path) -> Entry:
 
 def find_parameters(folder: Path) -> list[Entry]:
     """Every file of fitted parameters in `folder`, in the order of their names."""
-    paths = sorted(folder.glob(f"*{OF_PARAMETERS}"))
+    paths = sorted(folder.glob(f"*{PARAMETERS_SUFFIX}"))
     return [_parameters(path) for path in paths if _NAME.fullmatch(path.stem) and path.is_file()]
 
 

@@ -48,6 +48,7 @@ def run(options: argparse.Namespace) -> int:
     chosen_tasks = [task for source in options.task for task in _tasks_of(source, options.quiet)]
     if not chosen_tasks:
         return 0
+    # No dataset of the hub: this command has no flag that names its labels.
     require_known(options.corpus, ())
     setting_names = ("annotate", "split_by", "drop_overlap", "limit", "data_dir", "cache_dir")
     corpus_settings = {name: getattr(options, name) for name in setting_names}
@@ -78,6 +79,7 @@ def _tasks_of(source: str, quiet: bool) -> list[Task]:
     try:
         loaded = load_file(source)
     except UserError as error:
+        # The file was named as the task.
         raise UserError(str(error).removeprefix("--include ")) from error
     for noun in ("corpus", "probe family", "metric"):
         if names := loaded.names(noun):

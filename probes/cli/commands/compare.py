@@ -59,10 +59,13 @@ def run(options: argparse.Namespace) -> int:
     if len(dict.fromkeys(options.model)) < 2:
         raise UserError("compare: name two or more models.")
     folders = [Path(name) for name in options.model if _is_folder(name)]
-    results_folders = [options.results] * (len(folders) < len(options.model))
-    records = records_below([*results_folders, *folders], "--results" * bool(results_folders))
+    # Plain names are looked up in --results, which need not exist for folders alone.
+    results_folders = [] if len(folders) == len(options.model) else [options.results]
+    flag = "--results" if results_folders else ""
+    records = records_below([*results_folders, *folders], flag)
     tables = [] if options.task else answer_tables(records, options)
     candidates = named_candidates(results_with_evidence(records))
+    # Models without probes may be compared by their answers.
     unscored = {model_title(record) for record in records.values()}
     unscored -= {model_title(c.result) for c in candidates}
     models = resolve_models(options.model, options.results, candidates, unscored)
@@ -75,9 +78,8 @@ def run(options: argparse.Namespace) -> int:
         and (not options.task or c.result.task.name in options.task)
     ]
     rankings = make_rankings(matches, together=True)
-    tables = [
-        table for ranking in rankings for table in side_by_side_tables(ranking, models)
-    ] + tables
+    score_tables = [x for ranking in rankings for x in side_by_side_tables(ranking, models)]
+    tables = score_tables + tables
     if not tables:
         raise UserError(
             f"{', '.join(models)}: no corpus and task in common, for {options.probe} probes and "
@@ -105,6 +107,7 @@ def _recipes(options: argparse.Namespace) -> list[Table]:
 
 def answer_tables(records: Mapping[Path, Record], options: argparse.Namespace) -> list[Table]:
     """Tables of families that compare models with the first one, such as of answers to items."""
+    # In the order of the names, since models are compared with the first one.
     matches = {
         path: record
         for name in options.model
@@ -119,7 +122,7 @@ def answer_tables(records: Mapping[Path, Record], options: argparse.Namespace) -
 def resolve_models(
     arguments: list[str], results: Path, candidates: Sequence[Candidate], unscored: Collection[str]
 ) -> list[str]:
-    """The names of the models to compare, among those of all candidates.
+    """Names of the models to compare, for names and folders.
 
     Args:
         unscored: models that have records, but no scores.

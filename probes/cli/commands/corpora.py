@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def location(corpus: Registered, finder: FileFinder) -> str:
-    """Place of the files: embedded, cached, below `--data-dir`, or not downloaded."""
+    """Location of the files: embedded, cached, below `--data-dir`, or not downloaded."""
     if not corpus.remotes:
         return "embedded"
     remotes = {role: file for x in corpus.further.values() for role, file in x.remotes.items()}

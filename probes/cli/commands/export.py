@@ -34,8 +34,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the folder.
 
     Raises:
-        UserError: `--sums` is missing, there are no results, or the folder cannot be written or is
-            not empty.
+        UserError: `--sums` is missing, there are no results, or the folder is not empty.
     """
     folder: Path = options.folder
     if not options.sums:

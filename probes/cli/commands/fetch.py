@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
             data_dir=options.data_dir,
             cache_dir=options.cache_dir,
             mirror=options.mirror,
-            complete=True,
+            complete=True,  # also the further annotation that a run can do without
         )
         corpus = source.load()
         sentences = " / ".join(f"{len(corpus.splits[split]):,}" for split in SPLITS)

@@ -87,6 +87,7 @@ def filtered_records(
     Raises:
         UserError: no result has the name in a filter, or no result passes all filters.
     """
+    # `only` lets records without a task or probe pass, such as answers to items.
     named_records = only(records, corpus=options.corpus, task=options.task, probe=options.probe)
     matches = {
         path: r

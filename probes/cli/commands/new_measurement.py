@@ -34,11 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write both files and print what to do with them.
-
-    Raises:
-        UserError: the name cannot be used, the folder cannot be created, or a file exists already.
-    """
+    """Write both files and print what to do with them."""
     name, template = options.name, f"of_{options.of}"
     words = {template: name, template.replace("_", "-"): name.replace("_", "-")}
     require_usable(name)

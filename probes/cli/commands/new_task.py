@@ -39,11 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write both files and print what to do with them.
-
-    Raises:
-        UserError: the name cannot be used, the folder cannot be created, or a file exists already.
-    """
+    """Write both files and print what to do with them."""
     name, template = options.name, f"{options.shape.replace('-', '_')}_classification"
     if name in tasks:
         raise UserError(f"new-task {name}: this name is taken; choose another.")
@@ -85,6 +81,7 @@ def copy_template(
             )
     file, test = folder / f"{name}.py", folder / f"test_{name}.py"
     module = importlib.util.find_spec(name)
+    # An earlier copy, which Python finds too, is refused below, with its path.
     hidden = module and Path(module.origin or "").resolve() != file.resolve()
     if hidden or name in sys.stdlib_module_names:
         raise UserError(

@@ -29,8 +29,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the page and print its path.
 
     Raises:
-        UserError: there is no such folder, there are no results, several folders come without
-            --output, or the process has too little address space.
+        UserError: several folders come without `--output`, or there are no results.
     """
     folders = options.folders
     if options.output:

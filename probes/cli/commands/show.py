@@ -63,6 +63,7 @@ def run(options: argparse.Namespace) -> int:
         if not path.exists():
             raise UserError(f"{path}: there is no such file or folder.")
     folders = [path for path in options.paths if path.is_dir()]
+    # `results_below` refuses to find nothing, as it would if only files are named.
     results = results_below(folders, older=options.older) if folders else {}
     results |= {path: read_result(path) for path in options.paths if path not in folders}
     results = only(results, task=options.task, probe=[options.probe] if options.probe else ())

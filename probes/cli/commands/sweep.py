@@ -55,8 +55,7 @@ class SweepRun:
     def compares(self) -> bool:
         """Whether a measurement compares the other models with the first one."""
         pairs = [x for x in corpus_measurements() if x.of == "pair"]
-        measurement_names = {*self.config.about_corpus}
-        return any({x.name, x.after} & measurement_names for x in pairs)
+        return any({x.name, x.after} & {*self.config.about_corpus} for x in pairs)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,11 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the sweep, or print what it would compute.
-
-    Raises:
-        UserError: the file or a value in it cannot be used; then nothing is run.
-    """
+    """Run the sweep, or print what it would compute; nothing is run if the file has an error."""
     overriding = {
         name.replace("_", "-"): value for name, value in vars(options).items() if name in OVERRIDING
     }
@@ -134,11 +129,7 @@ def read_sweep(path: Path, overriding: Mapping[str, object]) -> list[SweepRun]:
 
 
 def _arguments(table: Mapping[str, Any]) -> Iterator[str]:
-    """The command line of a run.
-
-    Raises:
-        UserError: a key or value is not possible on a command line.
-    """
+    """The command line of a run."""
     for name, value in table.items():
         if name in NOT_OF_RUNS:
             raise UserError(f"{name}: not a setting of single runs; give it on the command line.")
@@ -168,8 +159,8 @@ def _measure_run(run: SweepRun) -> dict[str, str]:
             return {f"{run.models[0]} on {run.corpus}": str(error)}
         progress.warn(f"measuring the models of this run one by one, since together: {error}")
     missing: dict[str, str] = {}
-    first = run.models[: run.compares]
-    for name in run.models[run.compares :]:
+    first = run.models[:1] if run.compares else ()
+    for name in run.models[len(first) :]:
         try:
             missing |= measure(run.config, (*first, name), run.command).failed
         except UserError as error:

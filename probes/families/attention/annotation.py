@@ -31,7 +31,7 @@ FURTHEST = 10
 
 @dataclass(frozen=True)
 class Annotation:
-    """The words of a split, in corpus order.
+    """Words of a split with their heads and relations, in corpus order.
 
     Attributes:
         sentence: number of each word's sentence in the split. Shape (words,).
@@ -78,7 +78,7 @@ class Annotation:
 
 
 def annotation_of(sentences: Sequence[Sentence], excluded: NDArray[np.bool_]) -> Annotation:
-    """The annotation of a split.
+    """Annotation of the words of a split.
 
     Args:
         excluded: True for sentences whose words count nowhere. Shape (sentences,).
@@ -105,11 +105,7 @@ def annotation_of(sentences: Sequence[Sentence], excluded: NDArray[np.bool_]) ->
 
 
 def frequent_relations(gold: Mapping[str, Annotation]) -> tuple[list[str], dict[str, int]]:
-    """Relations to score, most frequent first, and test words of those that are too rare.
-
-    Args:
-        gold: by split.
-    """
+    """Relations to score, most frequent first, and test words of those that are too rare."""
     counts = {name: int(words.sum()) for name, words in gold["test"].relations.items()}
     names = sorted(counts, key=lambda name: (-counts[name], name))
     scored = [
@@ -125,6 +121,7 @@ def best_offset(train: Annotation, words: Words) -> int:
     """The most frequent distance from these words to their heads; +1 is the next word."""
     distances = Counter((train.head - train.position)[words].tolist())
     offsets = filter(None, range(-FURTHEST, FURTHEST + 1))
+    # Ties go to the nearest word, then to the right; without this, to the farthest on the left.
     return max(offsets, key=lambda offset: (distances[offset], -abs(offset), offset))
 
 

@@ -46,7 +46,7 @@ candidate."""
 
 
 def mention_counts(sentences: Iterable[Sentence]) -> Counter[tuple[str, str]]:
-    """How often a document mentions an entity in whole mentions."""
+    """Number of whole mentions of each entity of each document."""
     return Counter(
         (s.document, m.entity) for s in sentences for m in s.mentions if m.entity and not m.unfit
     )
@@ -103,11 +103,7 @@ def anaphors(window: Sentence) -> Iterator[LinkQuestion]:
     **link_arguments(anaphor_questions),
 )
 def antecedent_heads(context: ModelContext) -> Measured:
-    """Heads that choose the antecedent of a mention.
-
-    Raises:
-        NotServedError: there are too few anaphors.
-    """
+    """Heads that choose the antecedent of a mention."""
 
     def value(question: LinkQuestion, weights: Floats) -> Floats:
         """Whether each head is right, then the guesses. Shape (layers, heads + guesses)."""
@@ -120,6 +116,7 @@ def antecedent_heads(context: ModelContext) -> Measured:
     scored, rows = [], []
     for feature in answers.frequent:
         hits = answers.parts(feature, np.s_[:, : -len(GUESSES)])
+        # Guesses are repeated in every layer; those of the first are read.
         guessed = [answers.parts(feature, np.s_[0, i]) for i in range(-len(GUESSES), 0)]
         axes, way, chance = {"feature": feature}, ("anaphor to antecedent",), guessed[2]["test"]
         scored.append(
@@ -131,13 +128,13 @@ def antecedent_heads(context: ModelContext) -> Measured:
             estimate = ratio_estimate(parts["test"], answers.heads.test)
             rows.append(Row.estimated("antecedent", estimate, axes={**axes, "baseline": name}))
     test = context.corpus.splits["test"]
+    # The first mention of an entity is no anaphor.
     n_anaphors = sum(times - 1 for times in mention_counts(test).values())
     n_questions = sum(len(of_window) for _, of_window in questions["test"])
     n_unfit = sum(bool(mention.unfit) for s in test for mention in s.mentions)
     notes = [
         f"Test: {n_questions:,} of {n_anaphors:,} anaphors have an antecedent in the {WINDOW} "
         "sentences that are read together."
-        + f" Left out: {n_unfit:,} in parts, or empty."
-        * bool(n_unfit)
+        + (f" Left out: {n_unfit:,} in parts, or empty." if n_unfit else "")
     ]
     return answers.findings(ANTECEDENTS, scored, rows, notes)

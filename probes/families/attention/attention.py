@@ -86,9 +86,8 @@ class Heads:
         ends = np.full((len(parts.scores), 2), np.nan)
         if split == "test":
             ends = ratio_intervals(parts, self.test)
-        for cell, (score, pair) in enumerate(
-            zip(parts.scores.tolist(), ends.tolist(), strict=True)
-        ):
+        scores = zip(parts.scores.tolist(), ends.tolist(), strict=True)
+        for cell, (score, pair) in enumerate(scores):
             layer, head = self.layer_and_head(cell)
             low, high = (round(end, 6) for end in pair)
             of = {"head": head, **axes}
@@ -198,13 +197,14 @@ def attention(context: ModelContext) -> Measured:
         n_words, n_long = sum(map(len, sentences)), int(too_long.sum())
         counts = {"texts": len(sentences), "words": n_words, "too_long": n_long}
         facts |= {f"{split}_{name}": count for name, count in counts.items()}
-        long = f"; {n_long:,} left out, longer than the model's window" * bool(n_long)
+        long = f"; {n_long:,} left out, longer than the model's window" if n_long else ""
         notes.append(f"{split}: {len(sentences):,} sentences, {n_words:,} words{long}.")
     facts["resampled"] = heads.test.clusters
     notes.append(
         "Entropy: share of the greatest possible. Means over test texts. heads.csv has the numbers "
         f"of single heads, with intervals over {heads.test.clusters}."
     )
+    # Train is not read: offsets and chains are counted in all of its sentences, however long.
     gold["train"] = annotation_of(splits["train"], np.zeros(len(splits["train"]), dtype=bool))
     rows = [*statistic_rows(context, heads)]
     of_class: dict[Any, str] = classes(masses(rows)).to_dict()
@@ -255,7 +255,9 @@ def feature_rows(context: ModelContext, heads: Heads, gold: Annotation) -> Itera
 
 
 def rows_of_means(metric: str, axes: Axes, values: Floats, heads: Heads) -> Iterator[Row]:
-    """Mean over the texts in which a statistic is defined, beside uniform attention; none if none.
+    """Means over the texts in which a statistic is defined, beside those of uniform attention.
+
+    There are no rows if no text has a value.
 
     Args:
         values: shape (texts, layers, heads + 1); the last head is uniform.
@@ -286,9 +288,7 @@ def relations_and_trees(
         empty_titles += [title] * (not best_heads)
         all_best_heads += best_heads
     if chains:
-        shares = ", ".join(
-            f"{row.axes['baseline']} {printed_score(row.value, 'uas')}" for row in chains
-        )
+        shares = ", ".join(f"{x.axes['baseline']} {printed_score(x.value, 'uas')}" for x in chains)
         notes.append(note_of(TREES, f"Chains on test: {shares}."))
     if rare:
         counts = ", ".join(f"{name} {n}" for name, n in rare.items())

@@ -157,7 +157,7 @@ class HeadSums(AttentionCollector):
         at = self._layout = self._layout.to(maps.device)
         if not len(at.text):
             return
-        if len(at.text) < len(maps):
+        if len(at.text) < len(maps):  # an index copies the maps
             maps, visible = maps[at.window], visible[at.window]
         uniform_maps = uniform(visible)
         map_statistics = [self.statistics(x, at, visible.sum(-1)) for x in (maps, uniform_maps)]
@@ -177,7 +177,7 @@ class HeadSums(AttentionCollector):
             parts[part][self._rows] = word_values.to(parts[part].dtype).cpu()
 
     def statistics(self, maps: torch.Tensor, layout: Layout, visible: torch.Tensor) -> torch.Tensor:
-        """The statistics of maps; see the function."""
+        """Statistics of maps, to which a subclass adds others."""
         return statistics(maps, layout, visible)
 
     def _empty(self, n_heads: int) -> dict[str, torch.Tensor]:

@@ -80,7 +80,7 @@ def _value_and_baseline(line: dict[str, Any]) -> str:
 
 
 class RelationsGrid:
-    """The best head of each layer on dev, scored on test, for every relation."""
+    """Chart of the best head of each layer on dev, scored on test, for every relation."""
 
     name = "relations"
     title = "Relations"

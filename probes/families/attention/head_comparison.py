@@ -75,7 +75,7 @@ def attention_change(context: PairContext) -> Measured:
     of_base = {text: (maps, ids) for text, maps, ids in maps_of_texts(base, view)}
     changes: dict[int, Floats] = {}
     for text, maps, ids in maps_of_texts(context, view):
-        if text not in of_base:
+        if text not in of_base:  # the base has a shorter window, or more tokens
             continue
         base_maps, base_ids = of_base[text]
         if ids.tolist() != base_ids.tolist():
@@ -88,12 +88,12 @@ def attention_change(context: PairContext) -> Measured:
     if not changes:
         raise NotServedError("no test sentence fits into the window of both models")
     texts = sorted(changes)
+    # The mean is number 0 of a layer's heads, so that it gets an interval like each of them.
     of_heads = np.stack([changes[text] for text in texts])[:, :, [x - 1 for x in context.layers]]
     with_mean = np.concatenate([of_heads.mean(3, keepdims=True), of_heads], axis=3)
     rows = []
-    for cell, estimate in zip(
-        np.ndindex(with_mean.shape[1:]), _means(context, view, texts, with_mean), strict=True
-    ):
+    estimates = _means(context, view, texts, with_mean)
+    for cell, estimate in zip(np.ndindex(with_mean.shape[1:]), estimates, strict=True):
         metric, layer, head = CHANGES[cell[0]], context.layers[cell[1]], cell[2]
         axes = {"base": base.model.name, **({"head": head} if head else {})}
         rows.append(Row.estimated(metric, estimate, layer, axes=axes, n=len(texts)))

@@ -76,9 +76,8 @@ class MapsOfTexts(AttentionCollector):
     def add(self, windows: PaddedWindows, output: Any) -> None:
         """Take the maps of a pass apart by text."""
         ids = windows.inputs["input_ids"][self._layout.window].cpu()
-        for row, (text, n) in enumerate(
-            zip(self._layout.text.tolist(), self._layout.n_tokens.tolist(), strict=True)
-        ):
+        texts = zip(self._layout.text.tolist(), self._layout.n_tokens.tolist(), strict=True)
+        for row, (text, n) in enumerate(texts):
             maps = torch.stack([block[row, :, :n, :n] for block in self._blocks])
             self.add_text(text, maps, ids[row, :n])
 
@@ -113,7 +112,7 @@ class WordMaps(MapsOfTexts):
 def maps_of_texts(
     context: ModelContext, view: View, kind: type[MapsOfTexts] = MapsOfTexts
 ) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
-    """Place in the view, maps (blocks, heads, tokens, tokens) and tokens of each whole text."""
+    """Number in the view, maps (blocks, heads, tokens, tokens) and tokens of each whole text."""
     for shard, parts in context.read(view, kind()):
         for number, text in enumerate(shard.index.tolist()):
             if f"maps {number}" in parts:

@@ -73,7 +73,7 @@ def fitted_weights(groups: Sequence[Group], strengths: Sequence[float] = STRENGT
     n_heads, n = len(groups[0][0]), sum(int((heads != ROOT).sum()) for _, heads in groups)
     squares = sum(np.square(maps).sum((1, 2, 3), dtype=np.float64) for maps, _ in groups)
     scale = np.sqrt(squares / sum(maps[0].size for maps, _ in groups))
-    scale[scale == 0] = 1
+    scale[scale == 0] = 1  # a head that attends to special tokens alone
 
     def objective(point: Floats, strength: float) -> tuple[float, Floats]:
         value, gradient = strength / 2 * float(point @ point), strength * point
@@ -100,7 +100,7 @@ def fitted_weights(groups: Sequence[Group], strengths: Sequence[float] = STRENGT
 def word_maps(
     context: ModelContext, sentences: Sequence[Sentence], of: Heads
 ) -> Iterator[tuple[int, Floats]]:
-    """Place and attention (layers · heads, n, n) of sentences of n > 1 words that fit a window."""
+    """Number and attention (layers · heads, n, n) of sentences of n > 1 words that fit a window."""
     from probes.extraction.reading.views import plain_text, view_over
     from probes.families.attention.head_maps import WordMaps, maps_of_texts
 
@@ -213,6 +213,7 @@ def head_mix(context: ModelContext) -> Measured:
     best = on_dev["uas"].scores.reshape(mixes.shape[:2]).argmax(1)
     weights = mixes[range(len(mixes)), best]
     on_test = _scores(context, "test", gold["test"], weights, of)
+    # For UAS, the best single head is the best at all relations; for UUAS, at trees.
     (choice,) = relations(context, of.blocks, gold, [NOT_PUNCTUATION])
     (chain, tree), rows = tree_scores(context, of.blocks, gold)
     facts: dict[str, AxisValue] = {"train_sentences": n_read, "strength": STRENGTHS[best[-1]]}

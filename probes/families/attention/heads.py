@@ -118,6 +118,7 @@ def numbers(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
         if row.metric == ABOVE or {"baseline", "chosen"} & row.axes.keys():
             continue
         *of, head, layer = key(row)
+        # The baseline of this head, or else that of its layer, or of all heads.
         places = (*of, head, layer), (*of, None, layer), (*of, None, None)
         baseline = next((baselines[x] for x in places if x in baselines), None)
         choice = best.get(key(row))

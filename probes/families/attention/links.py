@@ -170,17 +170,14 @@ def link_answers(
     first = context.first_rows(np.array([len(links[text]) for text in context.view.texts]))
     stored = np.concatenate(context.stored.arrays("weights"))
     weights = stored[:, [layer - 1 for layer in context.layers]].astype(np.float64)
-    values: dict[str, list[tuple[int, tuple[str, ...], Floats]]] = {
-        split: [] for split in questions
-    }
+    values: dict[str, list[tuple[int, tuple[str, ...], Floats]]] = {x: [] for x in questions}
     n_left_out = 0
     for split, pairs in questions.items():
         for number, (sentence, of_sentence) in enumerate(pairs):
             text = plain_text(sentence)
             for question in of_sentence:
-                link_weights = weights[
-                    [first[index[text]] + links[text][link] for link in question.links]
-                ]
+                rows = [first[index[text]] + links[text][link] for link in question.links]
+                link_weights = weights[rows]
                 answer = value(question, link_weights)
                 if np.isnan(link_weights).any() or np.isnan(answer).any():
                     n_left_out += 1

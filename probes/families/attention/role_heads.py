@@ -91,9 +91,6 @@ def role_heads(context: ModelContext) -> Measured:
     A score is the greatest weight of a pair of words, averaged over links. In each direction, the
     best head is the one that exceeds its controls most on dev. Chance is uniform attention. In
     decoders, controls are moved by what uniform attention gives to the link and not to them.
-
-    Raises:
-        NotServedError: there are too few links.
     """
 
     def value(question: LinkQuestion, weights: Floats) -> Floats:

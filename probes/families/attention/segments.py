@@ -58,10 +58,9 @@ def neighbours(sentences: Sequence[Sentence]) -> Pairs:
 
 
 def strangers(pairs: Pairs) -> Pairs:
-    """The pairs with the second sentence of another document, of nearly the same length.
+    """Pairs, of two documents or more, each with a second sentence of another document instead.
 
-    Args:
-        pairs: those of at least two documents.
+    The new sentence is nearly as long.
     """
     n, order = len(pairs), sorted(range(len(pairs)), key=lambda i: len(pairs[i][1]))
     new_pairs = list(pairs)
@@ -143,6 +142,7 @@ def segment_attention(context: ModelContext) -> Measured:
     corpus = corpus_of_pairs(context.corpus)
     context = replace(context, corpus=corpus)
     first = [context.of_sentences(split, "statistics")[:, 0, 0, 0] for split in corpus.splits]
+    # A pair counts if both it and its control are read whole, so that the two can be subtracted.
     fits: NDArray[np.bool_] = np.logical_and.reduce(~np.isnan(first))
     if not fits.any():
         raise NotServedError("no pair of sentences fits into the model's window")
@@ -165,6 +165,6 @@ def segment_attention(context: ModelContext) -> Measured:
         estimates = means(of_layers, clusters.of_sentence, clusters.n, clusters.clusters)
         for layer, estimate in zip(heads.layers, estimates, strict=True):
             rows.append(Row.estimated(metric, estimate, layer, n=n))
-    long = f", {n_long:,} longer than the model's window left out" * bool(n_long)
+    long = f", {n_long:,} longer than the model's window left out" if n_long else ""
     note = f"{counted(n, 'pair')} of neighbours{long}; intervals over {clusters.clusters}."
     return Measured(rows, facts={"pairs": n, "too_long": n_long}, notes=[note])

@@ -103,6 +103,6 @@ def attention_gradients(context: ModelContext) -> Measured:
                     rows.append(Row.estimated(metric, estimate, layer, n=len(values), axes=axes))
     n_long = len(has_values) - len(values)
     reason = "longer than a window, or of one token"
-    long = f"; {counted(n_long, 'sentence')} {reason}, left out" * bool(n_long)
+    long = f"; {counted(n_long, 'sentence')} {reason}, left out" if n_long else ""
     note = f"{counted(len(values), 'test sentence')}{long}; intervals over {clusters.clusters}."
     return Measured(rows, notes=[note])

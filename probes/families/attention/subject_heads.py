@@ -91,6 +91,7 @@ def pair_questions(corpus: Corpus) -> LinkQuestions:
             continue
         words, bad = ("".join(item.texts[x]).split() for x in ("good", "bad"))
         index = next(i for i, (x, y) in enumerate(zip(words, bad, strict=True)) if x != y)
+        # The noun of *the taxi driver*, the only compound, is its second word.
         nouns = [i + 1 + (words[i + 1] == "taxi") for i in range(index) if words[i] == "the"]
         subject, other = nouns[order], nouns[-1 - order]
         kind = "reflexive" if paradigm.startswith("reflexive") else "verb"
@@ -149,21 +150,13 @@ subject_measurement = partial(
     "subject_heads", needs=("upos", "feats", "heads", "deprels"), **link_arguments(verb_questions)
 )
 def subject_heads(context: ModelContext) -> Measured:
-    """Attention of verbs to their subject, beside attention to the noun before the verb.
-
-    Raises:
-        NotServedError: there are too few verbs.
-    """
+    """Attention of verbs to their subject, beside attention to the noun before the verb."""
     return subject_findings(context, verb_questions(context.corpus))
 
 
 @subject_measurement("subject_heads_of_pairs", needs=("pairs",), **link_arguments(pair_questions))
 def subject_heads_of_pairs(context: ModelContext) -> Measured:
-    """Attention of verbs and reflexives to their subject in English CLAMS.
-
-    Raises:
-        NotServedError: the corpus has no such pairs.
-    """
+    """Attention of verbs and reflexives to their subject in English CLAMS."""
     return subject_findings(context, pair_questions(context.corpus))
 
 

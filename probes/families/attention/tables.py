@@ -99,10 +99,8 @@ def head_tables(record: Record, by: str, *, with_rare: bool = False) -> list[Tab
             "all other numbers."
         )
     else:
-        name, values = (
-            "patterns",
-            grid(heads, CLASS, "feature", feature=...).map(CLASSES.__getitem__),
-        )
+        name = "patterns"
+        values = grid(heads, CLASS, "feature", feature=...).map(CLASSES.__getitem__)
         note = f"{SIGNS}, by a rule on mean masses, which are in heads.csv."
         more = [pattern_table(f"{title} · heads by pattern", record.rows)]
     rows = tuple(TableRow.of(str(layer), *texts) for layer, texts in values.iterrows())
@@ -111,11 +109,7 @@ def head_tables(record: Record, by: str, *, with_rare: bool = False) -> list[Tab
 
 
 def choice_tables(title: str, record: Record, *, with_rare: bool = False) -> list[Table]:
-    """Tables of relations and trees with the head chosen for each; empty ones are left out.
-
-    Args:
-        with_rare: list rare relations too.
-    """
+    """Tables of relations and trees with the head chosen for each; empty ones are left out."""
     all_choices = choices(record.rows)
     filled_tables = []
     for name, measures in zip(TITLES, MEASURES, strict=True):
@@ -142,6 +136,7 @@ def choice_tables(title: str, record: Record, *, with_rare: bool = False) -> lis
 def _choice_row(choice: Choice) -> TableRow:
     test, baseline = choice.test, score_cell(choice.baseline.value, None, choice.test.metric)
     _, _, offset = choice.kind.partition("offset ")
+    offset = f" ({offset})".replace("-", "−") if offset else ""
     above = choice.difference
     difference = Cell(NOTHING)
     if above.value is not None:
@@ -153,7 +148,7 @@ def _choice_row(choice: Choice) -> TableRow:
         choice.name,
         ATTENDS[str(test.axes["direction"])],
         score_cell(test.value, test.interval, test.metric, best=choice.is_better),
-        replace(baseline, text=baseline.text + f" ({offset})".replace("-", "−") * bool(offset)),
+        replace(baseline, text=baseline.text + offset),
         score_cell(choice.chance.value, None, test.metric),
         difference,
         p_cell(above.p),
@@ -170,6 +165,7 @@ def pattern_table(title: str, rows: Iterable[Row]) -> Table:
     by_layer = zip(classes(of_heads).groupby("layer"), means.to_numpy().tolist(), strict=True)
     for (layer, names), layer_means in by_layer:
         lines.append((str(layer), [score_cell(x, None, "pattern") for x in layer_means], names))
+    # The bound decides how many heads have a class, so the counts with other bounds follow.
     for bound in BOUNDS:
         cells = [Cell(NOTHING)] * len(of_heads.columns)
         lines.append((f"all, {bound:.1f}".replace("0.", "."), cells, classes(of_heads, bound)))

@@ -27,8 +27,7 @@ class ItemOptions(WordOptions):
     """Options of `pairs` and `completion`."""
 
     malformed: bool = Field(
-        default=False,
-        description="also measure shuffled and cut texts: true or false",
+        default=False, description="also measure shuffled and cut texts: true or false"
     )
 
 

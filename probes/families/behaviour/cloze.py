@@ -9,7 +9,7 @@ fitted on train before the two are compared, and both numbers count alike.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +35,7 @@ from probes.tasks.task import Task
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from probes.common.arrays import Floats
+    from probes.common.arrays import Floats, Ints
     from probes.measurements.context import TaskContext
 
 _BY_LAYER = {
@@ -126,6 +126,7 @@ def cloze(context: TaskContext) -> Measured:
         raise NotServedError("no verb of test has a form of the other number in train")
     is_compared = np.array([not isinstance(x, str) for x in verb_questions])
     all_answers = verb_answers(context, questions)
+    # The longer of two forms is less likely for that reason alone.
     comparable = all_answers.comparable
     if not comparable.all():
         reasons["with forms of different numbers of tokens"] = int((~comparable).sum())
@@ -148,6 +149,7 @@ def cloze(context: TaskContext) -> Measured:
     majority = commonest[is_compared].astype(float)
     singular = gold[is_compared] == context.examples.classes.index(NUMBERS[0])
     threshold, n_fitted = _threshold_of_train(context, forms)
+    # Log-odds are those of the right form, but the threshold is one of singular against plural.
     less = answers.log_odds - np.where(singular, threshold, -threshold)
     answers_of: list[tuple[dict[str, Any], Floats]] = [
         ({}, preferred),
@@ -166,28 +168,41 @@ def cloze(context: TaskContext) -> Measured:
     if one_token.any():
         rows.append(row("cloze_accuracy", parts(preferred, one_token), tokens=1))
     right = (context.predicted(context.layers) == gold)[:, is_compared].astype(float)
-    cluster = part.of_sentence[sentence]
-    two_answers = [TwoAnswers(x, x, singular, cluster, part.n) for _, x in answers_of]
-    rows += [
-        _answer_row("cloze_accuracy", x, "other", group=_ALIKE, **axes)
-        for (axes, _), x in zip(answers_of, two_answers, strict=True)
-    ]
-    rows.append(_answer_row("used", two_answers[-1], "other"))
-    layers = {
-        layer: TwoAnswers(of_layer, answers_of[-1][1], singular, cluster, part.n)
-        for layer, of_layer in zip(context.layers, right, strict=True)
-    }
-    tests = p_values_of_answers(list(layers.values()))
-    for (layer, two), p in zip(layers.items(), tests, strict=True):
-        rows += [_answer_row(name, two, of, layer) for name, of in _BY_LAYER.items()]
-        rows.append(_answer_row("decodable_less_used", two, "difference", layer, p))
-    answered, log_odds = np.full((2, len(verb_questions)), np.nan)
-    answered[is_compared], log_odds[is_compared] = preferred, answers.log_odds
+    decodable = dict(zip(context.layers, right, strict=True))
+    rows += _balanced_rows(answers_of, decodable, singular, part.of_sentence[sentence], part.n)
+    used, log_odds = np.full((2, len(verb_questions)), np.nan)
+    used[is_compared], log_odds[is_compared] = preferred, answers.log_odds
     facts = {"examples": len(preferred)} | {f"left out, {x}": n for x, n in reasons.items()}
     notes = [f"{n} of {len(verb_questions)} verbs are left out: {x}." for x, n in reasons.items()]
     if not context.corpus.splits["test"][split.sentence[0]].written:
         notes.append("The corpus does not say how words are spaced: each has a space before it.")
-    return Measured(rows, {"used": answered, "log_odds": log_odds}, facts=facts, notes=notes)
+    return Measured(rows, {"used": used, "log_odds": log_odds}, facts=facts, notes=notes)
+
+
+def _balanced_rows(
+    answers_of: Sequence[tuple[dict[str, Any], Floats]],
+    decodable: Mapping[int, Floats],
+    singular: NDArray[np.bool_],
+    cluster: Ints,
+    n_clusters: int,
+) -> Iterator[Row]:
+    """Rows in which both numbers count alike: the model alone, then beside the probe of each layer.
+
+    Args:
+        answers_of: axes, and 1 where an answer is right; the model with the threshold comes last.
+        decodable: 1 where the probe of a layer is right.
+    """
+    for axes, right in answers_of:
+        two = TwoAnswers(right, right, singular, cluster, n_clusters)
+        yield _answer_row("cloze_accuracy", two, "other", group=_ALIKE, **axes)
+    used = answers_of[-1][1]
+    two = TwoAnswers(used, used, singular, cluster, n_clusters)
+    yield _answer_row("used", two, "other")
+    layers = {x: TwoAnswers(y, used, singular, cluster, n_clusters) for x, y in decodable.items()}
+    tests = p_values_of_answers(list(layers.values()))
+    for (layer, two), p in zip(layers.items(), tests, strict=True):
+        yield from (_answer_row(name, two, of, layer) for name, of in _BY_LAYER.items())
+        yield _answer_row("decodable_less_used", two, "difference", layer, p)
 
 
 def verb_answers(context: TaskContext, questions: Sequence[Question]) -> VerbAnswers:
@@ -212,11 +227,7 @@ def _questions(context: TaskContext, forms: Forms, split: str) -> list[Question 
 
 
 def _threshold_of_train(context: TaskContext, forms: Forms) -> tuple[float, int]:
-    """The threshold on log p(singular) − log p(plural), and the number of verbs it is fitted on.
-
-    Raises:
-        NotServedError: no verb of one number can be used.
-    """
+    """The threshold on log p(singular) − log p(plural), and the number of verbs it is fitted on."""
     questions = _questions(context, forms, "train")
     some = [i for i, x in enumerate(questions) if not isinstance(x, str)]
     some = [some[i] for i in np.random.default_rng(0).permutation(len(some))[:_TRAINING]]

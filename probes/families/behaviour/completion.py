@@ -42,13 +42,10 @@ def answer_columns(items: Sequence[Item], scores: ScoredStretches, causal: bool)
     for i, item in enumerate(items):
         if ranks := [rank for rank in _answer_ranks(item, scores) if rank >= 0]:
             best[i] = min(ranks)
-    columns = [
-        (
-            Scale("completion_accuracy", {"likeliest": depth}),
-            np.where(np.isnan(best), np.nan, best < depth),
-        )
-        for depth in DEPTHS
-    ]
+    columns = []
+    for depth in DEPTHS:
+        right = np.where(np.isnan(best), np.nan, best < depth)
+        columns.append((Scale("completion_accuracy", {"likeliest": depth}), right))
     return [*columns, *_sensitivities(items, scores)]
 
 
@@ -137,26 +134,18 @@ def completion(context: ModelContext) -> Measured:
     `TokenScores`. ``sensitivity_chance``: 1 / number of words. See `scored_items` for arrays.
     """
     return scored_items(
-        context,
-        answer_columns,
-        notes_of=_item_notes,
-        by_chance=_chance_rows,
-        pools_phenomena=False,
+        context, answer_columns, notes_of=_item_notes, by_chance=_chance_rows, pools_phenomena=False
     )
 
 
 def _answer_ranks(item: Item, scores: ScoredStretches) -> list[float]:
     """The rank of each answer; -1 for answers of several tokens."""
-    return [
-        float(scores.rank[scores.score_index(text_in(item, answer))]) for answer in item.answers
-    ]
+    return [float(scores.rank[scores.score_index(text_in(item, x))]) for x in item.answers]
 
 
 def _sensitivities(items: Sequence[Item], scores: ScoredStretches) -> list[Column]:
     rivals = dict.fromkeys(rival for item in items for rival in item.rivals)
-    margins: dict[str | None, Floats] = {}
-    for name in (None, *rivals):
-        margins[name] = np.full(len(items), np.nan)
+    margins: dict[str | None, Floats] = {x: np.full(len(items), np.nan) for x in (None, *rivals)}
     for i, item in enumerate(items):
         for rival in item.rivals:
             words = (scores.score_index(text_in(item, word)) for word in (item.good, rival))

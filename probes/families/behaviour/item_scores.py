@@ -106,6 +106,7 @@ def scored_items(
     facts = {f"scale {i}": scale.name for i, (scale, _) in enumerate(columns, start=1)}
     rows = list(accuracy_rows(items, values.T, [scale for scale, _ in columns], mean_metric))
     rows += by_chance(items)
+    # Rows over all items have neither axis.
     if not pools_phenomena and len({item.phenomenon for item in items}) > 1:
         rows = [row for row in rows if {"paradigm", "phenomenon"} & {*row.axes}]
     return Measured(

@@ -124,6 +124,7 @@ def _form_answers(context: TaskContext) -> tuple[Ints, NDArray[np.bool_]]:
     probabilities, has_token = answers_at(context, [{word: 1.0} for word in answers])
     column_of = {word: i for i, word in enumerate(answers) if has_token[i]}
     is_answered = np.array([all(word in column_of for word in pair) for pair in words])
+    # Words without a column get any: their examples are not answered.
     columns = np.array([[column_of.get(word, 0) for word in pair] for pair in words])
     p_forms = np.take_along_axis(probabilities, columns[None], axis=2)
     return p_forms.argmax(2), is_answered & ~np.isnan(p_forms).any(axis=(0, 2))
@@ -157,6 +158,7 @@ def answers_at(
     collector = LensAnswers(context.layers, answers, after=context.examples.view == "cut")
     shard_arrays = list(context.read(view, collector))
     first = row_of_each_text([shard for shard, _ in shard_arrays], kept_words(view.texts))
+    # Of a text with a hidden word, a single row is stored.
     rows = [
         first[view.index[text]] + (start - text.kept_span[0] if example.hide is None else 0)
         for text, example, (start, _) in zip(split.texts, split.examples, split.spans, strict=True)

@@ -147,11 +147,7 @@ _RANKED = (
 
 
 def paired_tables(records: Mapping[Path, Record]) -> Iterator[Table]:
-    """All models beside the first of them, overall, if phenomena are alike, and by phenomenon.
-
-    Args:
-        records: as chosen by `compared`.
-    """
+    """All models beside the first of them, overall, if phenomena are alike, and by phenomenon."""
     order = list(records)
     for group in corpus_groups(records, model_labels(records))[0]:
         models = sorted(group.paths, key=lambda label: order.index(group.paths[label]))
@@ -172,9 +168,8 @@ def _comparison_table(group: CorpusGroup, answers: ItemScores) -> Table:
     heads = ["phenomenon", "n", answers.models[0]]
     for model in answers.models[1:]:
         heads += [model, "difference from the first model", "p"]
-    title = (
-        f"{group.title} · {group.measurement.title} · {label_of(answers.metric)}, models compared"
-    )
+    metric = label_of(answers.metric)
+    title = f"{group.title} · {group.measurement.title} · {metric}, models compared"
     return Table(title, tuple(heads), tuple(rows), notes=(_PAIRED,))
 
 
@@ -182,9 +177,6 @@ def ranked_tables(records: Mapping[Path, Record]) -> Iterator[Table]:
     """Models ranked by what they get right, a table for each measurement and corpus.
 
     Phenomena that are not alike have a table each.
-
-    Args:
-        records: as chosen by `compared`.
     """
     for group in corpus_groups(records, model_labels(records))[0]:
         for phenomenon in _ranked_groups(group):
@@ -201,6 +193,7 @@ def _ranking_table(group: CorpusGroup, phenomenon: str) -> Table:
         ]
         for label, record in group.records.items()
     }
+    # Random twins are the floor: they come last, without ranks.
     twins = {x for x, record in group.records.items() if record.model.random_seed is not None}
     models = sorted(scores, key=lambda x: (x in twins, -(scores[x][-1].value or 0.0)))
     ranks = _ranks_of_models(group, metrics[-1], phenomenon, [x for x in models if x not in twins])
@@ -214,6 +207,7 @@ def _ranking_table(group: CorpusGroup, phenomenon: str) -> Table:
         for label in models
     ]
     whys = [f"{x}, {label_of(y.metric)}: {y.why}." for x in models for y in scores[x] if y.why]
+    # The models answer the same items, so the first note on guesses holds for all.
     guesses = [
         f"Guesses are right in {100 * row.value:.1f} %."
         for x in group.records.values()

@@ -25,11 +25,7 @@ if TYPE_CHECKING:
     from probes.families.geometry.labelled_words import LabelSet
     from probes.measurements.context import ModelContext, PairContext
 
-SIMILARITIES = (
-    "self_similarity",
-    "intra_sentence_similarity",
-    "maximum_explainable_variance",
-)
+SIMILARITIES = ("self_similarity", "intra_sentence_similarity", "maximum_explainable_variance")
 """Measures of contextuality; each has a baseline, which is subtracted to adjust it."""
 
 TEST_AND_ALL = {"split": ("test", "all")}
@@ -128,7 +124,7 @@ def geometry(context: ModelContext) -> Measured:
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     from probes.families.geometry.labelled_words import label_sets, words_of_test
-    from probes.families.geometry.layer import layer_rows, word_contextuality
+    from probes.families.geometry.layer import geometry_rows, word_contextuality
 
     layers, seed = context.layers, context.options.seed
     words, labels = words_of_test(context, context.options.least), label_sets(context)
@@ -141,7 +137,7 @@ def geometry(context: ModelContext) -> Measured:
             for layer in layers:
                 vectors, stored = context.words("test", layer), context.vectors.layer(layer)
                 means.append(word_contextuality(vectors, words, seed))
-                rows += layer_rows(layer, vectors, words, means[-1], labels, stored, seed)
+                rows += geometry_rows(layer, vectors, words, means[-1], labels, stored, seed)
                 bar.update(1)
         cka = cka_within(lambda layer: context.words("test", layer), layers, lambda: bar.update(1))
     for index, layer in enumerate(layers):

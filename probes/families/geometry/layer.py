@@ -63,13 +63,9 @@ def word_contextuality(rows: VectorRows, words: Words, seed: int) -> Contextuali
     rng = np.random.default_rng(seed)
     unit = unit_vectors(rows)
     shuffled = rng.permutation(len(rows))
-    intra = np.stack(
-        [
-            intra_sentence_similarity(rows[order], unit[order], words.sentence, words.n_sentences)
-            for order in (np.arange(len(rows)), shuffled)
-        ],
-        axis=1,
-    )
+    vectors = (rows, unit), (rows[shuffled], unit[shuffled])
+    text = words.sentence, words.n_sentences
+    intra = np.stack([intra_sentence_similarity(*x, *text) for x in vectors], axis=1)
     explainable = np.array(
         [
             [
@@ -83,7 +79,7 @@ def word_contextuality(rows: VectorRows, words: Words, seed: int) -> Contextuali
     return Contextuality(intra, self_similarity(unit, words.frequent), explainable)
 
 
-def layer_rows(
+def geometry_rows(
     layer: int,
     rows: VectorRows,
     words: Words,
@@ -92,7 +88,7 @@ def layer_rows(
     stored: Sharded,
     seed: int,
 ) -> Iterator[Row]:
-    """All numbers of a layer.
+    """Rows of a layer: cosines, context, dimensions, lengths and clusters.
 
     Args:
         rows: vectors of the test words. Shape (n, H).
@@ -107,6 +103,7 @@ def layer_rows(
     yield Row.estimated("anisotropy", expected, layer)
     yield Row("standardised_anisotropy", _standardised_anisotropy(rows), layer)
     yield from _dominant_dimensions(unit, expected, layer)
+    # A sentence of one word has no cosine, and would make the means NaN.
     is_measured = ~np.isnan(of.intra_sentence[:, 0])
     types = len(of.self_similarity)
     over_types = np.arange(types), types, "word types"
@@ -128,6 +125,7 @@ def layer_rows(
     for name, label_set in labels.items():
         if label_set.missing:
             continue
+        # Few lemmas of test have several senses, so senses are taken from all splits.
         split = "all" if label_set.by_lemma else "test"
         agreement = clustering(label_set, stored, words.partition, seed)
         for metric, value in zip(("nmi", "ami"), agreement, strict=True):
@@ -155,6 +153,7 @@ def _dominant_dimensions(unit: VectorRows, expected: Estimate, layer: int) -> It
     if expected.value is None:
         return
     parts = cosine_contributions(unit)
+    # Shares of a sum near 0 would be huge, and those of a negative one have the wrong sign.
     clear = expected.interval is not None and expected.interval[0] > 0
     for rank, dimension in enumerate(np.argsort(-parts, kind="stable")[:DOMINANT], start=1):
         axes = {"rank": rank, "dimension": int(dimension)}

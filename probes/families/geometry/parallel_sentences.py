@@ -161,6 +161,7 @@ def parallel_sentences(context: ModelContext) -> Measured:
     source, *targets = languages
     units = partition([s.document for s in languages[source]])
     fitted = units.of_sentence % 2 == 0
+    # The other documents have odd numbers: 1, 3, 5 become clusters 0, 1, 2.
     cluster, n = units.of_sentence[~fitted] // 2, int(np.count_nonzero(~fitted))
     rows, hits = [], dict(_lexical_hits(context, languages, fitted))
     index = {
@@ -174,10 +175,9 @@ def parallel_sentences(context: ModelContext) -> Measured:
             for kind, rows_of in kinds_of_vectors(pair, fitted).items():
                 axes, value = {"language": name, "vectors": kind}, language_share(rows_of, fitted)
                 reason = "vectors do not vary" if value is None else ""
-                row = Row(
-                    "language_share", value, layer, split="all", n=2 * n, why=reason, axes=axes
+                rows.append(
+                    Row("language_share", value, layer, split="all", n=2 * n, why=reason, axes=axes)
                 )
-                rows.append(row)
     columns = np.stack(list(hits.values()), axis=1)
     estimates = means(columns, cluster, int(cluster.max()) + 1, units.clusters)
     for key, estimate in zip(hits, estimates, strict=True):
@@ -245,9 +245,7 @@ def retrieval_hits(nearness: Floats, key: HitKey) -> Hits:
 
 
 def _lexical_hits(
-    context: ModelContext,
-    languages: Mapping[str, Sequence[Sentence]],
-    fitted: NDArray[np.bool_],
+    context: ModelContext, languages: Mapping[str, Sequence[Sentence]], fitted: NDArray[np.bool_]
 ) -> Hits:
     """Retrieval by letters, and shares of word pieces in common."""
     from sklearn.feature_extraction.text import TfidfVectorizer

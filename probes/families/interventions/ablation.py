@@ -123,9 +123,6 @@ def ablation(context: ModelContext) -> Measured:
     drop that would be detected four times in five; ``log_odds_drop``, in the log odds of right
     against wrong form, in nats. Heads are also read on dev (``split``), to find the most and the
     least costly ones.
-
-    Raises:
-        NotServedError: no scored task has probes that can be applied again.
     """
     sites, options = context.sites(), context.options
     variants = variants_of(context.model.n_layers, sites.n_heads, options.how)
@@ -161,21 +158,16 @@ def extreme_heads(record: Record) -> Table:
         elif row.value is not None:
             on_dev[row.axes["predicts"]].append((-row.value, key))
     lines = []
+    # Chosen on test, the extreme of many heads would be extreme by chance.
     for task, drops in on_dev.items():
         drops.sort(key=itemgetter(0))
         for cost, (_, key) in (("costs most", drops[0]), ("costs least", drops[-1])):
             if test := on_test.get(key):
+                head, drop = f"{test.layer}-{test.axes['head']}", printed_score(test.value, DROP)
                 pair = f"[{printed_score(test.low, DROP)}, {printed_score(test.high, DROP)}]"
-                lines.append(
-                    TableRow.of(
-                        str(task),
-                        cost,
-                        f"{test.layer}-{test.axes['head']}",
-                        printed_score(test.value, DROP),
-                        pair if test.low is not None else NOTHING,
-                        printed_p(test.p) if test.p is not None else NOTHING,
-                    )
-                )
+                pair = pair if test.low is not None else NOTHING
+                p = printed_p(test.p) if test.p is not None else NOTHING
+                lines.append(TableRow.of(str(task), cost, head, drop, pair, p))
     note = (
         "Heads (layer-head) that change the score at the last layer most on dev when disabled, "
         "with the drop on test; below 0, the score rises. p: corrected over all heads; none if "

@@ -156,12 +156,10 @@ def erasure(context: ModelContext) -> Measured:
     The model's own answers are those of `ablation`. ``probe_score`` is the reported score of the
     layer; ``erased_rank`` and ``erased_variance`` give the size of the change. Values of controls
     are means over `N_ERASER_DRAWS` draws, whose variance is part of intervals and tests.
-
-    Raises:
-        NotServedError: no scored task has probes that can be applied again.
     """
     options = context.options
     sample = sampled_sentences(len(context.corpus.splits["test"]), options.sentences)
+    # Only to find the tasks: how many passes one needs is known when its erasers are fitted.
     tasks, notes = probed_samples(context, sample, 1)
     questions = questions_in(context, "test", sample)
     rows: list[Row] = []

@@ -174,6 +174,7 @@ def interchange(context: ModelContext) -> Measured:
             unfit.append(paradigm)
             continue
         end, position, n = test[0].shape
+        # In a decoder, tokens before the one that differs have the same states in both prompts.
         places = range(position, end) if causal else range(n)
         columns = _logit_columns(test, pieces.values(), len(measured))
         logits = exchanged_logits(context, train, test, places, columns, len(measured))
@@ -237,10 +238,8 @@ def _logit_columns(pairs: Sequence[Pair], pieces: Iterable[Pieces], seed: int) -
     answers = {token for pair in pairs for two in pair.answers for token in two}
     arbitrary_tokens = sorted({token for x in pieces for token in x.ids.tolist()} - answers)
     width = max(len(pair.answers) for pair in pairs)
-    rng, columns = (
-        np.random.default_rng(seed),
-        np.zeros((len(pairs), 2 * (N_ARBITRARY_PAIRS + width)), int),
-    )
+    rng = np.random.default_rng(seed)
+    columns = np.zeros((len(pairs), 2 * (N_ARBITRARY_PAIRS + width)), int)
     for row, pair in zip(columns, pairs, strict=True):
         draws = [rng.choice(arbitrary_tokens, 2, replace=False) for _ in range(N_ARBITRARY_PAIRS)]
         flat = np.concatenate([*draws, *pair.answers])
@@ -319,17 +318,14 @@ class _ParadigmScores(NamedTuple):
                 continue
             ((means, resamples),) = strata.means(cells, [group])
             numbers = zip(means.tolist(), interval(resamples.T), p, strict=True)
-            for (layer, at), (value, pair, of_value) in zip(
-                product(layers, axes), numbers, strict=True
-            ):
+            places = product(layers, axes)
+            for (layer, at), (value, pair, of_value) in zip(places, numbers, strict=True):
                 between = bounds(pair)
                 reason = "" if between else f"fewer than {FEWEST} pairs of words are exchanged"
                 if between and not (between := informative(between)):
                     reason = "nearly all pairs have the same value"
-                row = Row(
-                    metric, value, layer, *ends(between), n=len(group), p=of_value, why=reason
-                )
-                yield row._replace(axes={**at, **where})
+                row = Row(metric, value, layer, *ends(between), n=len(group), axes={**at, **where})
+                yield row._replace(p=of_value, why=reason)
 
     @property
     def words(self) -> list[str]:
@@ -390,14 +386,8 @@ def _interchange_rows(
         at = [group.places.index(pair.position), group.places.index(pair.end - causal)]
         parts.append([x[:, at] for x in (group.ratio, group.arbitrary, group.follows)])
     ratio, moved, follows = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
-    everything = _ParadigmScores(
-        "",
-        [pair for group in measured for pair in group.pairs],
-        [],
-        ratio,
-        moved,
-        follows,
-        np.concatenate([group.right for group in measured]),
-        [x for group in measured for x in group.changed],
-    )
+    pairs = [pair for group in measured for pair in group.pairs]
+    right = np.concatenate([group.right for group in measured])
+    changed = [x for group in measured for x in group.changed]
+    everything = _ParadigmScores("", pairs, [], ratio, moved, follows, right, changed)
     yield from everything.rows(layers, [{"at": CHANGED}, {"at": LAST if causal else MASKED}])

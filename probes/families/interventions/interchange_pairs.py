@@ -63,7 +63,7 @@ class Contrast(NamedTuple):
         return differ
 
     def exchanged(self) -> Contrast:
-        """The source as the base."""
+        """The contrast with base and source exchanged."""
         answers = tuple((source, base) for base, source in self.answers)
         return Contrast(self.source, self.base, answers, self.after, 1 - self.side)
 

@@ -295,7 +295,7 @@ def exchanged_logits(
 def _exchange(
     prompts: Prompts, position: int, source: torch.Tensor, direction: Direction | None
 ) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The change of a pass.
+    """Change of a pass that puts a state of the source in the place of the base's.
 
     Args:
         prompts: knows the texts of the running pass.

@@ -54,6 +54,7 @@ class Variant(NamedTuple):
         return not self.against
 
 
+# The `repr` of a comparison seeds noise: another name of a field would change numbers.
 class Comparison(NamedTuple):
     """Two sets of passes to compare: draws of a change, and of another change or untouched.
 
@@ -150,15 +151,9 @@ def questions_in(context: ModelContext, split: str, sample: Ints) -> Questions:
                     of_verb.append(number)
     texts, words = loss_words([sentences[i] for i in sample], context.model.causal)
     some = [i for i, text in enumerate(texts) if len(words[text])]
-    return Questions(
-        [texts[i] for i in some],
-        words,
-        verbs,
-        sample[some],
-        np.array(of_verb, dtype=int),
-        context.partition(split),
-        split,
-    )
+    numbers = sample[some], np.array(of_verb, dtype=int)
+    partition = context.partition(split)
+    return Questions([texts[i] for i in some], words, verbs, *numbers, partition, split)
 
 
 def loss_words(sentences: Sequence[Sentence], causal: bool) -> tuple[list[Text], dict[Text, Ints]]:
@@ -221,12 +216,11 @@ def own_answers(
         )
 
     if questions.texts:
-        losses = []
-        for pass_scores in _scores_by_pass(
-            context, variants, questions.texts, LossOfWords(questions.words)
-        ):
+        losses, collector = [], LossOfWords(questions.words)
+        for pass_scores in _scores_by_pass(context, variants, questions.texts, collector):
             order = [pass_scores.view.index[text] for text in questions.texts]
             losses.append(np.add.reduceat(pass_scores.within_word, pass_scores.first)[order])
+            # Each pass reads the same texts, so any of them has their numbers of pieces.
             pieces = np.add.reduceat(pass_scores.pieces, pass_scores.first)[order]
         yield from rows(LOSS, losses, questions.of_text, pieces)
     texts = [text for x in questions.verbs for text in x]
@@ -257,6 +251,5 @@ def _scores_by_pass(
     shard = Shard(0, np.arange(len(view.texts)), view.texts)
     changes = [variant.interventions for variant in variants]
     for _, arrays in context.read_changed(view, collector, changes):
-        yield joined_token_scores(
-            view, [shard], [{name: array.numpy() for name, array in arrays.items()}]
-        )
+        parts = {name: array.numpy() for name, array in arrays.items()}
+        yield joined_token_scores(view, [shard], [parts])

@@ -84,8 +84,7 @@ class ProbedSample(SampledExamples):
     """The examples in a sample, with the predictions of the reported probes in every pass.
 
     Args:
-        context: the task and its scores.
-        sentences: see `SampledExamples`.
+        context, sentences: see `SampledExamples`.
         n_variants: number of passes.
         split: "dev" for choosing something, else "test".
 
@@ -228,6 +227,7 @@ def _p_by_number(compared: Sequence[Comparison], scores: Sequence[_Sides]) -> di
             families[change.family].append(number)
     p_values: dict[int, float] = {}
     for numbers in families.values():
+        # A side that several comparisons share is one cell, so that it is resampled once.
         cells = {id(cell): cell for number in numbers for cell in scores[number][:2]}
         places = {key: i for i, key in enumerate(cells)}
         pairs = [(places[id(scores[i].changed)], places[id(scores[i].other)]) for i in numbers]
@@ -357,7 +357,6 @@ def vector_similarities(
     """Mean cosine of words' vectors with those before, by layer; for the last layer also CKA.
 
     Args:
-        changed: the changed pass.
         vectors, before: vectors by layer, each (words, H).
     """
     import torch

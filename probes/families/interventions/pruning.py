@@ -124,10 +124,6 @@ def pruning(context: ModelContext) -> Measured:
     probe on a task (``predicts``), and the model's own answers, are those of `ablation`. Rows with
     a ``head`` have the ``loss_increase`` without this head alone, and ``importance_correlation``
     is Spearman's correlation of importance with it.
-
-    Raises:
-        NoHeadError: the model has no language-model head.
-        NotServedError: no scored task has probes that can be applied again.
     """
     from scipy.stats import spearmanr  # slow to import
 
@@ -205,6 +201,7 @@ def _with_ranges(rows: Iterable[Row]) -> Iterator[Row]:
     groups: dict[tuple[AxisValue, ...], list[Row]] = defaultdict(list)
     for row in rows:
         axes = {name: value for name, value in row.axes.items() if name != "draw"}
+        # The smallest drop that would be detected is that of one order, not of a mean of several.
         if row.metric != SMALLEST or axes["order"] != RANDOM:
             key = row.metric, axes.get("predicts"), axes["order"], axes["percent_disabled"]
             groups[key].append(row._replace(layer=None, axes=axes))

@@ -12,6 +12,7 @@ from probes.compute.devices import exact_products
 from probes.examples.examples import NotServedError
 from probes.families.structure.fitting import (
     SAMPLES,
+    Batch,
     Kind,
     LayerFit,
     StructuralProbe,
@@ -22,6 +23,7 @@ from probes.families.structure.fitting import (
 )
 from probes.families.structure.sentence_scores import (
     Contributions,
+    Edges,
     Matrix,
     chain_hits,
     control_hits,
@@ -51,17 +53,9 @@ def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) ->
     """Fit probes to every layer and score them on dev and test.
 
     Raises:
-        NotServedError: a split has no sentence with a tree to be found.
         TaskError: a dev loss is not finite.
     """
-    trees = {
-        split: trees_of(sentences, context.in_several_windows(split))
-        for split, sentences in context.corpus.splits.items()
-    }
-    for split, gold in trees.items():
-        if not len(gold.sentences):
-            reasons = "; ".join(f"{n:,} {reason}" for reason, n in gold.left_out.items())
-            raise NotServedError(f"no sentence of {split} has a tree to be found: {reasons}")
+    trees = trees_by_split(context)
     rows, device = {split: context.rows(split) for split in trees}, context.device
     train = training_batches(trees["train"], rows["train"], 0, device)
     exact = {x: exact_batches(trees[x], rows[x], device) for x in ("dev", "test")}
@@ -69,7 +63,7 @@ def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) ->
     probes = probes_of(ranks, reported)
     fitted: dict[int, LayerFit] = {}
     contributions: dict[str, list[Contributions]] = {split: [] for split in exact}
-    controls: dict[str, list[NDArray[np.uint16]]] = {split: [] for split in exact}
+    controls: dict[str, list[Edges]] = {split: [] for split in exact}
     with context.bar(len(context.layers) * n_steps(len(train))) as bar:
         for layer in context.layers:
             stored = context.vectors.layer(layer)
@@ -87,18 +81,10 @@ def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) ->
                 contributions[x].append(sentence_contributions(stored, batches, trees[x], pairs))
                 controls[x].append(control_hits(stored, batches, trees[x], of_control))
     splits = {
-        x: ScoredSplit(
-            x,
-            trees[x],
-            context.partition(x).of_sentence[trees[x].sentences],
-            context.partition(x).n,
-            gold_edges(trees[x], batches),
-            chain_hits(trees[x], batches),
-            Contributions(*map(np.stack, zip(*contributions[x], strict=True))),
-            np.stack(controls[x]),
-        )
+        x: _scored_split(context, x, trees[x], batches, contributions[x], controls[x])
         for x, batches in exact.items()
     }
+    # Seeds the noise of training. It depends on what is measured, not on folders or options.
     drawn_by = f"{context.model.digest} {context.corpus.fingerprint}"
     scores = list(structure_rows(drawn_by, ranks, reported, fitted, splits))
     best = best_layer(scores, reported)
@@ -116,6 +102,7 @@ def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) ->
             **_arrays(splits, len(ranks) + 1),
             "test_refits": np.stack([test.refits(metric) for metric in SCORES], axis=1),
         },
+        # Probes of bootstrap samples and control trees serve intervals and tests alone.
         parameters={
             f"{probe.kind}.layer-{layer:02d}.rank-{probe.rank:03d}": matrix
             for layer, fit in fitted.items()
@@ -130,6 +117,45 @@ def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) ->
             **{f"{x}_{name}": n for x in trees for name, n in counts(trees[x]).items()},
         },
         notes=list(notes(trees, test, resampled, scores)),
+    )
+
+
+def trees_by_split(context: ModelContext) -> dict[str, Trees]:
+    """The trees of each split.
+
+    Raises:
+        NotServedError: a split has no sentence with a tree to be found.
+    """
+    trees = {
+        split: trees_of(sentences, context.in_several_windows(split))
+        for split, sentences in context.corpus.splits.items()
+    }
+    for split, gold in trees.items():
+        if not len(gold.sentences):
+            reasons = "; ".join(f"{n:,} {reason}" for reason, n in gold.left_out.items())
+            raise NotServedError(f"no sentence of {split} has a tree to be found: {reasons}")
+    return trees
+
+
+def _scored_split(
+    context: ModelContext,
+    name: str,
+    trees: Trees,
+    batches: Sequence[Batch],
+    contributions: Sequence[Contributions],
+    controls: Sequence[Edges],
+) -> ScoredSplit:
+    """A split with the parts of its scores, of which each layer has one of the last two."""
+    partition = context.partition(name)
+    return ScoredSplit(
+        name,
+        trees,
+        partition.of_sentence[trees.sentences],
+        partition.n,
+        gold_edges(trees, batches),
+        chain_hits(trees, batches),
+        Contributions(*map(np.stack, zip(*contributions, strict=True))),
+        np.stack(controls),
     )
 
 

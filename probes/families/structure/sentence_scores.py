@@ -47,10 +47,7 @@ class Contributions(NamedTuple):
 
 
 def sentence_contributions(
-    layer: Sharded,
-    batches: Sequence[Batch],
-    trees: Trees,
-    probes: Sequence[tuple[Matrix, Matrix]],
+    layer: Sharded, batches: Sequence[Batch], trees: Trees, probes: Sequence[tuple[Matrix, Matrix]]
 ) -> Contributions:
     """Apply pairs of a distance and a depth probe to all sentences of a split.
 

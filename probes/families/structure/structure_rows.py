@@ -144,7 +144,7 @@ def structure_rows(
     fitted: Mapping[int, LayerFit],
     splits: Mapping[str, ScoredSplit],
 ) -> Iterator[Row]:
-    """All rows. Rank 0 means the vectors themselves.
+    """Rows of scores, controls and tests between layers. Rank 0 means the vectors themselves.
 
     ``uuas_p_best`` and so on are p-values behind the confidence set of layers: the least corrected
     p of a difference from a layer that scores higher, 1 if no layer does, None if nothing can be
@@ -170,10 +170,8 @@ def structure_rows(
         uuas, selectivity, sds = [], [], []
         for split in splits.values():
             control, gold = split.control[number], split.parts("uuas", number, column)
-            spread, parts = (
-                _pooled_spread([split.control_uuas(control)]),
-                split.control_parts(control),
-            )
+            spread = _pooled_spread([split.control_uuas(control)])
+            parts = split.control_parts(control)
             noise = _noise(f"{name} control trees {layer}", spread)
             all_parts = np.concatenate([gold, parts], axis=1)
             uuas.append(split.row("control_uuas", layer, parts, mean_share, noise, **axes))
@@ -191,9 +189,8 @@ def structure_rows(
         noise = _noise(f"{name} control trees, chain", spread)
         parts = split.control_parts(split.chain[1:])
         yield split.row("chain_control_uuas", None, parts, mean_share, noise)
-    recalls = [
-        ("recall", layer, test.contributions.hits[i, column]) for i, layer in enumerate(fitted)
-    ]
+    layer_hits = test.contributions.hits[:, column]
+    recalls = [("recall", layer, x) for layer, x in zip(fitted, layer_hits, strict=True)]
     for metric, of_layer, hits in (*recalls, ("chain_recall", None, test.chain[0])):
         for i, words in enumerate(BINS):
             parts = shares(hits[:, i], test.edges[0][:, i])
@@ -287,6 +284,7 @@ def notes(
             for name, sd in values
             if name == f"{metric}_training_sd"
         )
+        # Layers differ several-fold in this, so a range is given and no mean.
         sds = [sd for name, sd in values if name == "control_uuas_draw_sd"]
         low, high = (printed_sd(of(sds, default=0.0), "uuas") for of in (min, max))
         over_draws = f" (standard deviation: {low} to {high})" if sds else ""
@@ -307,5 +305,5 @@ def notes(
             parts.append(f"{counted(roots, 'root')} that {are} punctuation, an error")
         yield f"{split}: {'; '.join(parts)}."
     edges = zip(BINS, test.edges[0].sum(0).tolist(), strict=True)
-    of_bins = ", ".join(f"{n:,} of {name} word{'s' * (name != '1')}" for name, n in edges)
+    of_bins = ", ".join(f"{n:,} of {name} word{'' if name == '1' else 's'}" for name, n in edges)
     yield f"Gold edges of test by the distance of their words: {of_bins}."

@@ -60,6 +60,7 @@ def draw(
     ((path, record),) = records.items()
     names = tuple(options.corpus) or (record.corpus.name,)
     require_known(names, ())
+    # With another limit, test would have other sentences.
     corpus = find_corpus(
         *names, limit=record.corpus.limit, data_dir=options.data_dir, cache_dir=options.cache_dir
     ).load()

@@ -102,7 +102,7 @@ class Trees:
 
 
 def trees_of(sentences: Sequence[Sentence], long: NDArray[np.bool_]) -> Trees:
-    """The trees of a split.
+    """Trees of a split; sentences without one are counted by reason.
 
     Args:
         long: True for sentences longer than the model's window. Shape (sentences,).

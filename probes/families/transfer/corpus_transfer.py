@@ -32,13 +32,7 @@ from probes.records.probe_spec import ProbeSpec
 from probes.records.result import Result
 from probes.records.row import Row
 from probes.records.values import Frozen, ends
-from probes.statistics.bootstrap import (
-    bounds,
-    cluster_sums,
-    draws_of,
-    informative,
-    interval,
-)
+from probes.statistics.bootstrap import bounds, cluster_sums, draws_of, informative, interval
 from probes.statistics.metrics import metrics
 from probes.statistics.replicates import Replicates, p_values_of
 from probes.tables.table import NOTHING, Cell, Table, TableRow
@@ -174,6 +168,7 @@ def _transfer_rows(context: TaskContext, name: str, trained: Trained) -> Iterato
     """The rows of one training corpus, layer by layer."""
     layers = [x for x in context.layers if of_layer(x, "weight") in trained.parameters]
     ours, theirs = context.parameters(layers), trained.parameters
+    # A probe subtracts a stored mean: with our mean in its place, it reads centred vectors.
     means = {of_layer(x, "mean"): ours[of_layer(x, "mean")] for x in layers}
     outputs = context.examples.predictions(trained.result.examples.classes)
     probes = [
@@ -189,15 +184,9 @@ def _transfer_rows(context: TaskContext, name: str, trained: Trained) -> Iterato
         p = p_values_of([own_replicates, replicates], [(i % n, n + i) for i in range(2 * n)])
     for index, (vectors, layer) in enumerate(product((None, "centred"), layers)):
         axes = {"train": name, "vectors": vectors}
+        pair = ends(informative(bounds(between[index])))
         yield Row("transfer_score", replicates.scores[index], layer, axes=axes)
-        yield Row(
-            "transfer_difference",
-            differences[index],
-            layer,
-            *ends(informative(bounds(between[index]))),
-            p=p[index],
-            axes=axes,
-        )
+        yield Row("transfer_difference", differences[index], layer, *pair, p=p[index], axes=axes)
     for layer in layers:
         our_mean, their_mean = means[of_layer(layer, "mean")], theirs[of_layer(layer, "mean")]
         cosine = our_mean @ their_mean / (np.linalg.norm(our_mean) * np.linalg.norm(their_mean))

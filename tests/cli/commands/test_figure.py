@@ -6,6 +6,7 @@ from corpus_records import corpus_record, geometry, store_record
 from drawn import column, data_of
 
 import probes
+from probes.cli.chart_files import figure_names
 from probes.measurements.plugins import load_file
 from probes.records.row import Row, Rows
 
@@ -39,6 +40,16 @@ def test_records_that_cannot_stand_together_are_refused_in_one_line(tmp_path, dr
     assert draws("cka", tmp_path / "n")[0] == 0
 
 
+NO_CKAA = (
+    "error: No figure is called 'ckaa'. Did you mean 'cka'? Figures of a plug-in need its file "
+    "with --include."
+)
+
+
+def test_each_figure_has_a_name_of_its_own():
+    assert len(set(figure_names())) == len(figure_names())
+
+
 def test_what_is_missing_is_said(tmp_path, draws):
     put(tmp_path, "m", "pos", 10)
     assert (
@@ -46,7 +57,7 @@ def test_what_is_missing_is_said(tmp_path, draws):
         in draws("cka", tmp_path)[2]
     )
     status, _, said = draws("ckaa", tmp_path)
-    assert (status, said) == (2, "error: No figure is called 'ckaa'. Did you mean 'cka'?")
+    assert (status, said) == (2, NO_CKAA)
     assert "there is no such folder" in draws("cka", tmp_path / "none")[2]
 
 
