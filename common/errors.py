@@ -104,13 +104,14 @@ _REASONS = {
     "int_": "not a whole number",
     "float_": "not a number",
     "byte_size": "not a number of bytes, such as 2000000000 or 2GB",
+    "byte_size_unit": "not a number of bytes, such as 2000000000 or 2GB",
     "literal_error": "give {expected}",
     "too_short": "give at least one",
     "missing": "is missing",
     "extra_forbidden": "there is no such field",
     "value_error": "{error}",
 }
-"""Reasons in words, by the beginning of pydantic's types of errors."""
+"""Reasons in words, by pydantic's types of errors, or their beginning if that ends in _."""
 
 
 def first_fault(error: ValidationError) -> tuple[str, object, str]:
@@ -119,8 +120,9 @@ def first_fault(error: ValidationError) -> tuple[str, object, str]:
     context = {"expected": "", **fault.get("ctx", {})}
     # Choices are written as on the command line, where they have no quotation marks.
     context["expected"] = context["expected"].replace("'", "")
-    kind = next((kind for kind in _REASONS if fault["type"].startswith(kind)), None)
-    reason = _REASONS[kind].format(**context) if kind else fault["msg"].lower()
+    family = fault["type"].split("_")[0] + "_"
+    form = _REASONS.get(fault["type"], _REASONS.get(family))
+    reason = form.format(**context) if form else fault["msg"].lower()
     return str(fault["loc"][0]) if fault["loc"] else "", fault["input"], reason.rstrip(".")
 
 

@@ -49,7 +49,7 @@ def print_plan(runs: Sequence[ModelRun]) -> None:
             printer.show([table], quiet=progress.quiet)
         else:
             progress.say(f"{name}: nothing remains to be computed; {present}")
-        run.model.release()
+        run.model.close()
     progress.say("nothing has been computed or written")
 
 

@@ -187,8 +187,7 @@ class Measurement:
         use_columns: numbers by layer that `show --by use` puts beside scores.
         extent: called with a `Request`; returns the number of repetitions by layer, empty to
             measure nothing. A stored record is kept if it has all of these layers.
-        missing: called with (task, probe, level); returns why it is not measured, or "". The task
-            may be the one in a stored result, which has no rule.
+        missing: called with (task, probe, level); returns why it is not measured, or "".
         also_for_twins: whether evidence of random twins is always gathered, not only if it is full.
         reads: called with (corpus, options); returns the texts that the collector reads, None for
             all sentences.
@@ -261,7 +260,9 @@ class Measurement:
         """The reason why a result lacks this evidence, for tables and charts."""
         from probes.records.result import UNMEASURED
 
-        reason = self.missing(result.task, result.probe, "full")
+        # The task of a stored result lacks what the function of a plug-in may ask of one.
+        is_plug_in = measurements.origin(self.name) is not None
+        reason = "" if is_plug_in else self.missing(result.task, result.probe, "full")
         return reason or self.missing_of(result) or UNMEASURED
 
     def is_complete(self, record: Record, request: Request) -> bool:

@@ -92,11 +92,11 @@ def sparse_probing(context: TaskContext) -> Measured:
                     at: dict[str, AxisValue] = {"k": k}
                     score, *scores = (test.scores(x[index : index + 1])[0][name] for x in predicted)
                     rows.append(Row("sparse_score", score, layer, *ends(between[index]), axes=at))
-                    known_scores = [score for score in scores if score is not None]
+                    known_scores = [x for x in scores if x is not None]
                     mean = sum(known_scores) / n_draws if len(known_scores) == n_draws else None
                     rows.append(Row("random_features", mean, layer, axes=at))
-                    for draw, score in enumerate(scores, start=1):
-                        rows.append(Row(name, score, layer, axes={**at, "draw": draw}))
+                    for draw, of_draw in enumerate(scores, start=1):
+                        rows.append(Row(name, of_draw, layer, axes={**at, "draw": draw}))
     return Measured(rows, facts={"unit": name})
 
 

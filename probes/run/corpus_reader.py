@@ -116,6 +116,8 @@ class CorpusReader:
 
     def release(self) -> None:
         """Free the memory of the model, and of features; what was collected and encoded stays."""
+        if self.model.is_loaded:
+            _ = self.description
         self.forget_features()
         self.model.release()
 

@@ -178,6 +178,8 @@ class LazyModel:
     @cached_property
     def n_layers(self) -> int:
         """Number of blocks; the model is loaded only if its config.json does not say."""
+        if self.in_memory is not None:  # it has no folder, and so no config.json
+            return self.in_memory.info.n_layers
         return n_configured_layers(self.source.config) or self.description.info.n_layers
 
     @cached_property
@@ -233,12 +235,15 @@ class LazyModel:
 
     def release(self) -> None:
         """Free the memory of a model that was loaded here; using it again loads it again."""
-        if self.is_loaded:
-            _ = self.description
         loaded = [self.__dict__.pop(name, None) for name in ("encoder", "language_model")]
         if any(loaded) and self.in_memory is None:
             del loaded
             gc.collect()  # accelerate's hooks form reference cycles
+
+    def close(self) -> None:
+        """Release it at the end of a run; what describes vectors in files is of one corpus."""
+        self.release()
+        self.__dict__.pop("description", None)
 
 
 @dataclass

@@ -73,7 +73,7 @@ class ModelRun:
     _jobs: dict[str, list[Job]] = field(default_factory=dict)
     _validated: dict[Path, Record] = field(default_factory=dict)
     _remembered: dict[Path, Record] = field(default_factory=dict)
-    _made: set[Job] = field(default_factory=set)
+    _made: set[Path] = field(default_factory=set)
 
     # Names.
 
@@ -257,7 +257,7 @@ class ModelRun:
             extent = job.definition.extent(request)
             if record is not None and extent:
                 # Not if this process, or another one of this run, has just made it.
-                replaces = self.config.overwrite == "always" and job not in self._made
+                replaces = self.config.overwrite == "always" and job.path not in self._made
                 replaces = (
                     replaces and datetime.fromisoformat(record.provenance["written"]) < self.began
                 )
@@ -393,7 +393,7 @@ class ModelRun:
 
     def made(self, job: Job, record: Record) -> None:
         """Add the record of a job that this process has made."""
-        self._made.add(job)
+        self._made.add(job.path)
         self.index.add(job.path, record)
         self.remember(job, record)
 

@@ -242,8 +242,9 @@ class RayEngine:
                     yield job, False
                     continue
                 self._idle.popleft()
-                self._claims[remaining], self._model[actor] = claim, job.model
-                self._making[actor.make.remote(remaining)] = actor, remaining
+                self._claims[job], self._model[actor] = claim, job.model
+                # Only the actor needs the predictions that `remaining` has.
+                self._making[actor.make.remote(remaining)] = actor, job
 
     def _next(self, queue: deque[Job], actor: Any) -> Job:
         """The next job for an actor: one of the model that it has, or of one that nobody has."""

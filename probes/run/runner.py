@@ -115,7 +115,7 @@ class Runner:
     def close(self) -> None:
         """Let go of models and stores."""
         for reader in self._readers.values():
-            reader.model.release()
+            reader.model.close()
         self._readers.clear()
 
     # Contexts of measurements.

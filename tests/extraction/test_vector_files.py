@@ -97,6 +97,27 @@ def test_vectors_of_plain_transformers_give_the_scores_of_the_model(
     assert result == dump.stem
 
 
+def test_each_corpus_of_a_transfer_has_the_facts_of_its_own_vectors(short_sentences, tmp_path):
+    """The vectors lack a word of the first corpus, which the second one does not have."""
+    sentences = list(find_corpus(str(short_sentences)).load())
+    missing, *known = sorted({word for sentence in sentences for word in sentence.words})
+    vectors = tmp_path / "words.txt"
+    vectors.write_text("".join(f"{word} {i} 1\n" for i, word in enumerate(known)))
+    other = tmp_path / "other"
+    other.mkdir()
+    for path in short_sentences.iterdir():
+        text = path.read_text(encoding="utf-8")
+        (other / path.name).write_text(text.replace(f"\t{missing}\t", f"\t{known[0]}\t"))
+    _, first, *rest = line(short_sentences, tmp_path, "--vectors", vectors, "--transfer")
+    assert main(["--corpus", first, str(other), *rest, "--probes", "linear"]) == 0
+    name = "words without a vector, which have zeros"
+    facts = {
+        r.corpus.name: r.provenance.get(name) for r in probes.load_results(tmp_path / "results")
+    }
+    n_missing = sum(sentence.words.count(missing) for sentence in sentences)
+    assert facts == {"small": f"{n_missing}", "other": "0"}
+
+
 @pytest.mark.slow
 def test_files_of_vllm_are_converted_as_the_page_says(
     tiny_bert, short_sentences, extracted, tmp_path
