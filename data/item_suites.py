@@ -223,14 +223,14 @@ def _neg(name: str, rows: list[dict[str, str]]) -> Iterator[Item]:
             )
 
 
-Row = Mapping[str, Any]
+TableLine = Mapping[str, Any]
 """Cells of a row, by column."""
 
 _FACT = "subject", "template", "object"
 
 
 def find_items(
-    name: str, paths: Sequence[Path], tables: Sequence[tuple[Row, list[int]]]
+    name: str, paths: Sequence[Path], tables: Sequence[tuple[TableLine, list[int]]]
 ) -> Source | None:
     """Make a corpus of items from the user's files; None if their columns are not those of items.
 
@@ -256,7 +256,7 @@ def find_items(
     return Source(name, "", "", files, identity, read, frozenset((str(kind),)), from_user=True)
 
 
-def _kind_of_suite(columns: Row) -> Kind | None:
+def _kind_of_suite(columns: TableLine) -> Kind | None:
     if "sentence_good" in columns and "sentence_bad" in columns:
         return "pairs"
     return "contexts" if all(name in columns for name in _FACT) else None
@@ -264,8 +264,8 @@ def _kind_of_suite(columns: Row) -> Kind | None:
 
 def _table_items(
     paths: Sequence[Path],
-    tables: Sequence[tuple[Row, list[int]]],
-    make: Callable[[str, Row, str], Item],
+    tables: Sequence[tuple[TableLine, list[int]]],
+    make: Callable[[str, TableLine, str], Item],
 ) -> Iterator[Item]:
     """Yield an item for each row."""
     stems = Counter(path.stem for path in paths)
@@ -281,7 +281,7 @@ def _table_items(
                 raise UserError(f"{path}, {where}: {error}; correct the row.") from error
 
 
-def _pair(name: str, row: Row, default_paradigm: str) -> Item:
+def _pair(name: str, row: TableLine, default_paradigm: str) -> Item:
     return minimal_pair(
         name,
         _text_in_column(row, "UID", default_paradigm),
@@ -292,7 +292,7 @@ def _pair(name: str, row: Row, default_paradigm: str) -> Item:
     )
 
 
-def _fact(name: str, row: Row, _: str) -> Item:
+def _fact(name: str, row: TableLine, _: str) -> Item:
     subject, template, answer = (_text_in_column(row, column) for column in _FACT)
     for mark in ("[X]", "[Y]"):
         if template.count(mark) != 1:
@@ -305,7 +305,7 @@ def _fact(name: str, row: Row, _: str) -> Item:
     return _context(name, relation, texts, answers=("object",), cluster=subject)
 
 
-def _text_in_column(row: Row, name: str, otherwise: str | None = None) -> str:
+def _text_in_column(row: TableLine, name: str, otherwise: str | None = None) -> str:
     """The text in a column, without spaces around it."""
     value = row.get(name)
     text = value.strip() if isinstance(value, str) else ""

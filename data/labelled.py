@@ -54,7 +54,7 @@ from probes.data.splits import (
 if TYPE_CHECKING:
     import datasets
 
-Table = tuple[dict[str, list[Any]], list[int]]
+ReadTable = tuple[dict[str, list[Any]], list[int]]
 """Columns by name, and the line number of each row (empty if rows are not lines)."""
 
 _CSV_RULES = "2"
@@ -333,7 +333,7 @@ def _require_columns(
             raise UserError(f"{table_name}: no column for {flag}; the columns are {names}.")
 
 
-def _table_of_json(path: Path, field: str = "") -> Table:
+def _table_of_json(path: Path, field: str = "") -> ReadTable:
     """Read one object per line, an array in a .json file, or the array below the key `field`."""
     text = read_text(path)
     lines: list[int] = []
@@ -377,7 +377,7 @@ def _array_below(path: Path, field: str, content: Any) -> list[Any]:
     return content
 
 
-def _table_of_csv(path: Path) -> Table:
+def _table_of_csv(path: Path) -> ReadTable:
     """Read all cells as strings; the line number of a row is that of its last line."""
     csv.field_size_limit(1 << 30)  # the default is 128 KiB, less than a long text
     text = read_text(path)
@@ -415,7 +415,7 @@ def _table_of_csv(path: Path) -> Table:
     return dict(zip(header, map(list, zip(*rows, strict=True)), strict=True)), numbers
 
 
-def _table_of_parquet(path: Path) -> Table:
+def _table_of_parquet(path: Path) -> ReadTable:
     with _loading(str(path)), path.open("rb") as file:
         from datasets import Dataset
         from pyarrow.parquet import read_table
@@ -423,7 +423,7 @@ def _table_of_parquet(path: Path) -> Table:
         return columns_of(Dataset(read_table(file))), []
 
 
-def read_table(path: Path, field: str = "") -> Table:
+def read_table(path: Path, field: str = "") -> ReadTable:
     """Read a file; `field` is the key in JSON below which the rows lie."""
     if path.suffix.lower() in (".json", ".jsonl"):
         return _table_of_json(path, field)

@@ -21,7 +21,7 @@ Kind = Literal["classification", "multi-label", "regression"]
 Sublayer = Literal["attention", "mlp"]
 """A part of a block with an output that is added to the residual stream."""
 
-Group = Literal["surface", "syntax", "morphology", "semantics", "discourse", "other"]
+TaskGroup = Literal["surface", "syntax", "morphology", "semantics", "discourse", "other"]
 """Linguistic level of a task. `--tasks GROUP` selects all tasks of a group."""
 
 Label = str | float | tuple[str, ...]
@@ -138,7 +138,7 @@ class Task:
     window: int = 1
     from_train: FromTrain | None = None
     site: Sublayer | None = None
-    group: Group = "other"
+    group: TaskGroup = "other"
 
     def at(self, site: Sublayer | None) -> Task:
         """A copy that reads vectors at another site: ``pos@mlp``, or ``pos`` for layers."""
@@ -285,7 +285,7 @@ def task(
     stand_ins: Mapping[str, str] | None = None,
     ambiguous: bool = False,
     from_train: FromTrain | None = None,
-    group: Group = "other",
+    group: TaskGroup = "other",
 ) -> Callable[[Rule], Rule]:
     """Decorator that registers a function from a sentence to its examples as a task.
 
@@ -312,7 +312,7 @@ def task(
         *(("annotation layer", layer, LAYERS) for layer in (*needs, *(stand_ins or {}).values())),
         ("shape", shape, get_args(Shape)),
         ("kind", kind, get_args(Kind)),
-        ("group", group, get_args(Group)),
+        ("group", group, get_args(TaskGroup)),
     ):
         if value not in allowed:
             raise UserError(

@@ -18,7 +18,7 @@ from probes.records.probe_spec import PROBES
 from probes.records.record import corpus_title
 from probes.records.result import Result
 from probes.tasks.builtin import group_of_task, table_order, version_of
-from probes.tasks.task import Group
+from probes.tasks.task import TaskGroup
 
 KINDS = {False: "bidirectional", True: "causal"}
 
@@ -142,7 +142,7 @@ def by_task_group(ranking: Ranking) -> dict[str, Ranking]:
         apart[group_of_task(candidate.result.task.name)].append((candidate, reason))
     groups = {
         group: {task: cs for task, cs in ranking.tasks.items() if group_of_task(task) == group}
-        for group in get_args(Group)
+        for group in get_args(TaskGroup)
     }
     return {
         group: replace(ranking, tasks=tasks, apart=tuple(apart[group]))

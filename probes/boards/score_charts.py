@@ -190,7 +190,7 @@ def expected_layers(group: Group, style: Style) -> Plot:
     return Plot(charts.points(frame, style, across="layer", title=title, longest=deepest), missing)
 
 
-def compression(group: Group, style: Style) -> Plot:
+def kept_gain(group: Group, style: Style) -> Plot:
     """Shares of the largest model's gains that other models keep, by size (see `kept_gains`)."""
     sizes = {
         model: max(x.model.parameters for x in results.values())
@@ -268,13 +268,15 @@ def steps(group: Group, style: Style) -> Plot:
             scores["model"], scores["name"], scores["random"], strict=True
         )
     }
-    revisions = {label: state for label, state in revision_by_label.items() if state}
+    revisions = {label: revision for label, revision in revision_by_label.items() if revision}
     missing = {x: "its name has no training step" for x in group.models if x not in revisions}
     first: dict[Revision, str] = {}
-    for label, state in revisions.items():
-        if (other := first.setdefault(state, label)) != label:
-            raise UserError(f"{other} and {label} are both of step {state.step}; name one of them.")
-    models = sorted({state.model for state in revisions.values()})
+    for label, revision in revisions.items():
+        if (other := first.setdefault(revision, label)) != label:
+            raise UserError(
+                f"{other} and {label} are both of step {revision.step}; name one of them."
+            )
+    models = sorted({revision.model for revision in revisions.values()})
     recipes = {(recipe_and_seed(model) or (model, ""))[0] for model in models}
     if len(recipes) > 1:
         raise UserError(

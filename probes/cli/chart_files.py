@@ -36,12 +36,10 @@ FIGURES = {
     "expected-layers": "expected_layers",
     "curves": "curves_of_group",
     "steps": "steps",
-    "kept-gain": "compression",
+    "kept-gain": "kept_gain",
 }
 """Functions of `probes.boards.score_charts` by figure of all tasks, with their evidence."""
 
-
-INCLUDE = "Figures of a plug-in need its file with --include."
 
 USE = "use"
 """Name of the figure of scores beside what the model uses, which may be of several corpora."""
@@ -78,7 +76,7 @@ def figure(
         UserError: there is no such figure, nothing to draw, or more than fits in one figure.
     """
     if kind not in (kinds := figure_names()):
-        raise UserError(f"No figure is called {kind!r}. {did_you_mean(kind, kinds)} {INCLUDE}")
+        raise UserError(f"No figure is called {kind!r}. {did_you_mean(kind, kinds)}")
     results = {path: x for path, x in records.items() if isinstance(x, Result)}
     corpus_records = {path: x for path, x in records.items() if path not in results}
     # --model may have left out the random twins, which floors of the other models come from.

@@ -128,7 +128,7 @@ class _ModelPlan:
             return {}
         typed = has_types(self._examples[job.task])
         layers, config = self._reader.layers, self._run.config
-        # The best layer is unknown; a middle one is not the first or last, which evidence has too.
+        # The best layer is unknown; a middle one is mostly neither first nor last, as the best is.
         request = EvidenceRequest(
             layers,
             self._run.n_layers,

@@ -29,7 +29,7 @@ Layers = Annotated[
 
 Overwrite = Literal["missing", "always", "never"]
 
-Site = Literal["block", "attention", "mlp"]
+SiteName = Literal["block", "attention", "mlp"]
 
 NO_NAMES = "names nothing; give names separated by commas, such as a,b"
 NO_PATH = "not a path; name a file or folder (. for the current one)"
@@ -151,7 +151,7 @@ class RunConfig(Frozen):
         "records to compute: those missing, always all, or never any", "missing"
     )
     pooling: Literal["mean", "first", "last"] = setting("how to pool a word's subwords", "mean")
-    sites: tuple[Site, ...] = setting(
+    sites: tuple[SiteName, ...] = setting(
         "where words' vectors are read: block, attention or mlp; each but the first gives tasks of "
         "its own",
         ("block",),

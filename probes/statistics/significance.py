@@ -190,7 +190,7 @@ def smallest_drop(churn: float, n: int) -> float:
     Args:
         churn: share of answers that flip, as many for the better as for the worse.
     """
-    q = 7.849 / n  # (1.96 + .84)²
+    q = 7.849 / n  # (1.960 + .8416)²
     return (q + math.sqrt(q**2 + 4 * (1 + q) * q * churn)) / (2 * (1 + q))
 
 

@@ -7,7 +7,7 @@ from drawn import column
 
 from probes.__main__ import main
 from probes.boards.compression import kept_gains
-from probes.boards.score_charts import compression
+from probes.boards.score_charts import kept_gain
 from probes.boards.shown_together import all_groups
 from probes.frames.joined_results import find_results
 from probes.tables.charts import PAPER
@@ -148,7 +148,7 @@ def test_models_of_one_size_are_not_called_compressed(tmp_path, capsys):
 
 def test_the_figure_shows_shares_by_size(stored_results, capsys):
     (found,), _ = all_groups(find_results(stored_results))
-    drawn = compression(found, PAPER)
+    drawn = kept_gain(found, PAPER)
     assert drawn.missing == {}
     of_pos = {"panel": "pos"}
     assert column(drawn.chart, "model", **of_pos) == ["medium", "small"]

@@ -28,7 +28,7 @@ from probes.records.record import Record, model_title
 from probes.records.result import Result
 from probes.tables.table import Cell, Table, TableRow
 
-Group = dict[Path, Record]  # records of one model and corpus
+RecordsOfModel = dict[Path, Record]  # records of one model and corpus
 
 CAVEAT = "A model need not use what can be decoded from it."
 
@@ -134,7 +134,7 @@ def verdicts_tables(reports: Sequence[Report], family: str) -> list[Table]:
     ]
 
 
-def _with_twin(group: Group, among: Sequence[Group], family: str) -> Report:
+def _with_twin(group: RecordsOfModel, among: Sequence[RecordsOfModel], family: str) -> Report:
     """The report on a model, compared with its twin if there is one."""
     report, (path, record) = _group_report(group), next(iter(group.items()))
     if record.model.random_seed is not None:
@@ -155,14 +155,14 @@ def _with_twin(group: Group, among: Sequence[Group], family: str) -> Report:
 
 def _grouped(
     results: Mapping[Path, Result], family: str, corpus_records: Mapping[Path, Record]
-) -> list[Group]:
+) -> list[RecordsOfModel]:
     """Results and records of a corpus, grouped by `SAME_VECTORS`.
 
     Outdated records are left out with a message. Of several results of a task, the first counts; of
     several records of a corpus measurement, the one with default options. A comparison belongs to
     the model that is not the base; comparisons with a random twin are not used.
     """
-    usable: Group = {}
+    usable: RecordsOfModel = {}
     for path, record in {**results, **corpus_records}.items():
         with_twin = record.base and {record.base.random_seed, record.model.random_seed} - {None}
         if with_twin or (record.probe and record.probe.family != family):
@@ -187,7 +187,7 @@ def _grouped(
     return groups
 
 
-def _group_report(group: Group) -> Report:
+def _group_report(group: RecordsOfModel) -> Report:
     first, model, outcomes = _first(group), ModelRows(group.values()), {}
     for claim in all_claims():
         try:
@@ -212,5 +212,5 @@ def _group_report(group: Group) -> Report:
     )
 
 
-def _first(group: Group) -> Record:
+def _first(group: RecordsOfModel) -> Record:
     return next(iter(group.values()))

@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     """Check everything, and write the site if `--site` is given.
 
     Raises:
-        UserError: there are no results, or they do not follow from sums.
+        UserError: there are no results.
     """
     if options.site:
         # Import templates and the plotting library only if there is something to draw.

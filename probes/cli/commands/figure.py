@@ -8,7 +8,7 @@ from pathlib import Path
 
 from probes.boards.shown_together import corpus_records_of
 from probes.cli.arguments import add_folders, add_places, names, path_argument
-from probes.cli.chart_files import INCLUDE, figure, figure_names
+from probes.cli.chart_files import figure, figure_names
 from probes.cli.results import FORMATS, only, records_below
 from probes.common.errors import UserError, names_in
 from probes.common.registry import did_you_mean
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--task", type=names, default=(), metavar="T,…", help="only these tasks")
     add("--model", type=names, default=(), metavar="M,…", help="only these models")
-    # Separated by blanks, not commas: the corpus of a tree may be several files.
+    # Also separated by blanks: the corpus of a tree may be several files.
     add("--corpus", nargs="+", default=(), metavar="C", help="only these; for tree: its corpus")
     for command in family_figures.values():
         importlib.import_module(command.module).add_arguments(parser)
@@ -65,7 +65,8 @@ def run(options: argparse.Namespace) -> int:
     family_figures = registered_commands("figures")
     if options.kind not in (kinds := [*figure_names(), *family_figures]):
         raise UserError(
-            f"No figure is called {options.kind!r}. {did_you_mean(options.kind, kinds)} {INCLUDE}"
+            f"No figure is called {options.kind!r}. {did_you_mean(options.kind, kinds)} Figures of "
+            "a plug-in need its file with --include."
         )
     # The drawing library is slow to import.
     from probes.tables import figures

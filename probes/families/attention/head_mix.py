@@ -45,7 +45,7 @@ with the highest UAS on dev is taken; of equal ones the first."""
 
 _BARE = "no sentence of {} fits into the model's window and has heads of words"
 
-Group = tuple[Floats, Ints]
+WordGroup = tuple[Floats, Ints]
 """Sentences of n words: attention (heads, sentences, n, n); the head of each word, or `ROOT`."""
 
 
@@ -65,7 +65,7 @@ def head_scores(weights: Floats, maps: Floats) -> Floats:
     return scores
 
 
-def fitted_weights(groups: Sequence[Group], strengths: Sequence[float] = STRENGTHS) -> Floats:
+def fitted_weights(groups: Sequence[WordGroup], strengths: Sequence[float] = STRENGTHS) -> Floats:
     """The weights with the highest posterior, by L-BFGS. Shape (strengths, 2, heads)."""
     from scipy.optimize import minimize
     from scipy.special import log_softmax

@@ -151,25 +151,25 @@ def cloze(context: TaskContext) -> Measured:
     threshold, n_fitted = _threshold_of_train(context, forms)
     # Log-odds are those of the right form, but the threshold is one of singular against plural.
     less = answers.log_odds - np.where(singular, threshold, -threshold)
-    answers_of: list[tuple[dict[str, Any], Floats]] = [
+    answer_sets: list[tuple[dict[str, Any], Floats]] = [
         ({}, preferred),
         ({"baseline": "majority"}, majority),
         ({"threshold": "train"}, answers._replace(log_odds=less).right),
     ]
-    rows = [row("cloze_accuracy", parts(x), **axes) for axes, x in answers_of]
+    rows = [row("cloze_accuracy", parts(x), **axes) for axes, x in answer_sets]
     rows.append(Row("answer_threshold", threshold, split="train", n=n_fitted))
     examples = [x for x, is_used in zip(split.examples, is_compared, strict=True) if is_used]
     groups = [(*x.groups, f"verb {x.label}") for x in examples]
     for name in sorted({name for names in groups for name in names}):
         some = np.array([name in names for names in groups])
         rows += [
-            row("cloze_accuracy", parts(x, some), group=name, **axes) for axes, x in answers_of
+            row("cloze_accuracy", parts(x, some), group=name, **axes) for axes, x in answer_sets
         ]
     if one_token.any():
         rows.append(row("cloze_accuracy", parts(preferred, one_token), tokens=1))
     right = (context.predicted(context.layers) == gold)[:, is_compared].astype(float)
     decodable = dict(zip(context.layers, right, strict=True))
-    rows += _balanced_rows(answers_of, decodable, singular, part.of_sentence[sentence], part.n)
+    rows += _balanced_rows(answer_sets, decodable, singular, part.of_sentence[sentence], part.n)
     used, log_odds = np.full((2, len(verb_questions)), np.nan)
     used[is_compared], log_odds[is_compared] = preferred, answers.log_odds
     facts = {"examples": len(preferred)} | {f"left out, {x}": n for x, n in reasons.items()}
@@ -180,7 +180,7 @@ def cloze(context: TaskContext) -> Measured:
 
 
 def _balanced_rows(
-    answers_of: Sequence[tuple[dict[str, Any], Floats]],
+    answer_sets: Sequence[tuple[dict[str, Any], Floats]],
     decodable: Mapping[int, Floats],
     singular: NDArray[np.bool_],
     cluster: Ints,
@@ -189,13 +189,13 @@ def _balanced_rows(
     """Rows in which both numbers count alike: the model alone, then beside the probe of each layer.
 
     Args:
-        answers_of: axes, and 1 where an answer is right; the model with the threshold comes last.
+        answer_sets: axes, and 1 where an answer is right; the model with the threshold comes last.
         decodable: 1 where the probe of a layer is right.
     """
-    for axes, right in answers_of:
+    for axes, right in answer_sets:
         two = TwoAnswers(right, right, singular, cluster, n_clusters)
         yield _answer_row("cloze_accuracy", two, "other", group=_ALIKE, **axes)
-    used = answers_of[-1][1]
+    used = answer_sets[-1][1]
     two = TwoAnswers(used, used, singular, cluster, n_clusters)
     yield _answer_row("used", two, "other")
     layers = {x: TwoAnswers(y, used, singular, cluster, n_clusters) for x, y in decodable.items()}

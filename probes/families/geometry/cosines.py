@@ -47,19 +47,19 @@ def cosine_contributions(unit: VectorRows) -> Floats:
     return contributions
 
 
-def anisotropy(unit: VectorRows, document: Ints, n_documents: int, noun: str) -> Estimate:
+def anisotropy(unit: VectorRows, document: Ints, n_documents: int, clusters: str) -> Estimate:
     """Expected cosine of two random words (Ethayarajh 2019, section 3.3), with its interval.
 
     Args:
         unit: unit vectors.
         document: cluster of each word. Shape (n,).
-        noun: name of the clusters, in the plural.
+        clusters: name of the clusters, in the plural.
     """
     if len(unit) < 2:
         return missing_estimate("fewer than two words")
     copies = weights(n_documents)
     replicates = None if copies is None else cosine_in_resamples(unit, document, copies)
-    return estimate_of(float(cosine_contributions(unit).sum()), replicates, noun)
+    return estimate_of(float(cosine_contributions(unit).sum()), replicates, clusters)
 
 
 def cosine_in_resamples(unit: VectorRows, document: Ints, copies: Floats) -> Floats:

@@ -132,10 +132,10 @@ def geometry_rows(
             yield Row.estimated(metric, value, layer, split=split, axes={"labels": name})
 
 
-def _similarity(values: Floats, cluster: Ints, n_clusters: int, noun: str) -> list[Estimate]:
+def _similarity(values: Floats, cluster: Ints, n_clusters: int, clusters: str) -> list[Estimate]:
     """Means of raw and baseline values (n, 2), and of their differences."""
     three = np.column_stack([values, values[:, 0] - values[:, 1]])
-    return means(three, cluster, n_clusters, noun)
+    return means(three, cluster, n_clusters, clusters)
 
 
 def _type_similarity(values: Floats, expected: Estimate) -> list[Estimate]:

@@ -262,7 +262,7 @@ def _lexical_hits(
         ours, theirs = rows[: len(texts) // 2], rows[len(texts) // 2 :]
         key = HitKey("retrieval_accuracy", None, name, baseline="letters")
         yield from retrieval_hits((ours @ theirs.T).toarray(), key)
-        for direction, query, target in (("to", source, name), ("from", name, source)):
-            of_language = np.concatenate([*compress(pieces[target], fitted)])
+        for direction, query, searched in (("to", source, name), ("from", name, source)):
+            of_language = np.concatenate([*compress(pieces[searched], fitted)])
             shares = [np.isin(x, of_language).mean() for x in compress(pieces[query], ~fitted)]
             yield HitKey("common_pieces", None, name, direction=direction), np.array(shares)

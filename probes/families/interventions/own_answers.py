@@ -141,9 +141,10 @@ class Questions:
 def questions_in(context: ModelContext, split: str, sample: Ints) -> Questions:
     """Words of a sample of sentences; for test also all verbs of the split."""
     sentences, verbs, of_verb = context.corpus.splits[split], [], []
-    for task in context.tasks if split == "test" else ():
-        if task.task.name == TASK:
-            forms, examples = Forms.of(context.corpus.splits["train"]), task.examples.splits[split]
+    for scored in context.tasks if split == "test" else ():
+        if scored.task.name == TASK:
+            forms = Forms.of(context.corpus.splits["train"])
+            examples = scored.examples.splits[split]
             for number, example in zip(examples.sentence, examples.examples, strict=True):
                 question = forms.question(sentences[number], example)
                 if not isinstance(question, str):

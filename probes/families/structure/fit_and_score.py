@@ -145,7 +145,7 @@ def _scored_split(
     contributions: Sequence[Contributions],
     controls: Sequence[Edges],
 ) -> ScoredSplit:
-    """A split with the parts of its scores, of which each layer has one of the last two."""
+    """A split with its scores; `contributions` and `controls` have an entry for each layer."""
     partition = context.partition(name)
     return ScoredSplit(
         name,
