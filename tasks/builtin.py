@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import get_args
 
 from probes.tasks.morphology import VERSION, is_morphological
-from probes.tasks.task import Group, Task, plain_name
+from probes.tasks.task import Task, TaskGroup, plain_name
 from probes.tasks.task import tasks as tasks
 
 STANDARD = ("pos", "chunking", "depth", "agreement", "srl")
@@ -41,7 +41,7 @@ SHIPPED = (
     "constituents",
 )
 
-TASK_GROUPS = ("standard", *get_args(Group), "all")
+TASK_GROUPS = ("standard", *get_args(TaskGroup), "all")
 """Values of `--tasks` that stand for several tasks. Tasks without annotation are skipped."""
 
 for _name in SHIPPED:
@@ -79,7 +79,7 @@ def views_of(name: str) -> tuple[str, ...]:
     return ("own",) if changes_words or get_task(name).window > 1 else ("plain",)
 
 
-def group_of_task(name: str) -> Group:
+def group_of_task(name: str) -> TaskGroup:
     """Group of a task; "other" for a column of the user's data, or if not loaded."""
     name = plain_name(name)
     if name in tasks:

@@ -54,7 +54,7 @@ def _all_layers_or_none(request: Request) -> FitsPerLayer:
     return dict.fromkeys(request.layers, 1) if has_all else {}
 
 
-def _reason_of_layers(result: Result) -> str:
+def _reason_without_all_layers(result: Result) -> str:
     return "" if result.has_all_layers else "not all layers were probed"
 
 
@@ -64,7 +64,7 @@ def _reason_of_layers(result: Result) -> str:
     version=2,
     missing=_reason_without_mixes,
     extent=_all_layers_or_none,
-    missing_of=_reason_of_layers,
+    missing_of=_reason_without_all_layers,
     shows=(
         Pivot(
             "probes on mixes of layers 0 to k",
