@@ -86,6 +86,7 @@ def test_nodes_that_share_files_make_everything_once(
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     write(TASK)
     (tmp_path / "tiny").symlink_to(tiny_bert)
+    (tmp_path / "small").symlink_to(small_sample)
     more = "--include mine.py --tasks mine,pos,agreement --engine ray"
     with running_cluster(None, None) as cluster:
         monkeypatch.chdir(tmp_path)
