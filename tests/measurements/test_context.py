@@ -5,16 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from results_by_hand import make_result
 from tiny_readings import reading_of, small_shards
 
+from probes.common.origin import Origin
 from probes.data.sentence import Corpus, Sentence
 from probes.extraction.models.loading import load_encoder
 from probes.extraction.models.model_files import find_model
 from probes.extraction.reading.encoding import vectors_of
 from probes.extraction.reading.views import plain_view, view_over
 from probes.measurements.context import ModelContext
-from probes.measurements.measurement import EvidenceRequest, get_measurement
+from probes.measurements.measurement import EvidenceRequest, get_measurement, measurements
 from probes.records.probe_spec import PROBES
+from probes.records.result import UNMEASURED
 from probes.statistics.bootstrap import resample
 from probes.statistics.partition import FEWEST
 from probes.tasks.builtin import tasks
@@ -179,3 +182,15 @@ PLUG_IN = PROBES["linear"].model_copy(update={"family": "mine"})
 )
 def test_why_it_is_not_made(name, task, probe, why):
     assert get_measurement(name).missing(tasks.get(task), probe, "full") == why
+
+
+def test_a_plug_in_is_not_asked_about_the_task_of_a_stored_result(monkeypatch):
+    """That task has no group, which a plug-in may ask for."""
+    definition = replace(
+        get_measurement("description_length"), missing=lambda task, probe, level: task.group
+    )
+    result = make_result("pos", (0.5, 0.6))
+    with pytest.raises(AttributeError, match="group"):
+        definition.reason_missing(result)
+    monkeypatch.setattr(measurements, "origin", lambda name: Origin("mine.py", (), ""))
+    assert definition.reason_missing(result) == UNMEASURED
