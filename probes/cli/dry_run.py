@@ -124,7 +124,7 @@ class _ModelPlan:
 
     def _expected(self, job: Job) -> FitsPerLayer:
         """Layers of evidence behind scores that remain to be made."""
-        if self._run.missing(job, job.definition):
+        if self._run.missing(job):
             return {}
         typed = has_types(self._examples[job.task])
         layers, config = self._reader.layers, self._run.config

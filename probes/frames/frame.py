@@ -338,7 +338,7 @@ def _cached_frame(folder: Path) -> RecordFrame:
     empty = frame_of({})
     if not (folder / HEADERS).is_file():
         return empty
-    if is_sealed(folder):
+    if _is_sealed(folder):
         # Another version of pandas or pyarrow may read other types, or nothing.
         with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RuntimeError):
             headers = pd.read_parquet(folder / HEADERS)
@@ -353,7 +353,7 @@ def _cached_frame(folder: Path) -> RecordFrame:
     return empty
 
 
-def is_sealed(folder: Path) -> bool:
+def _is_sealed(folder: Path) -> bool:
     """Whether both files of the cache of a folder are those that were last written on this machine.
 
     Checksums beside them would be no proof: whoever makes up a cache can make these up as well.

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from probes.run.model_run import ModelRun
 
 ReadingKey = tuple[str, str]
-"""What a model reads: the view of a task, by its name, or all sentences if it is empty; and the
+"""Key of a store: the view of a task, by its name, or all sentences if it is empty; and the
 measurement whose collector keeps something of it, or word vectors if that is empty."""
 
 
@@ -67,7 +67,6 @@ class CorpusReader:
     Examples, stored vectors and features of a task stay for later jobs.
 
     Attributes:
-        name: name of the model.
         tasks: the run's tasks, whose texts are read.
         several: whether the model is one of several, so that messages name it.
         layers: those that are read, as far as they have been needed.
@@ -77,7 +76,6 @@ class CorpusReader:
     config: RunConfig
     model: LazyModel
     corpus: LazyCorpus
-    name: str
     tasks: Sequence[Task]
     several: bool
     _data: dict[str, ProbingData] = field(default_factory=dict)
@@ -91,7 +89,12 @@ class CorpusReader:
     @classmethod
     def of(cls, run: ModelRun) -> CorpusReader:
         """The reader of a run."""
-        return cls(run.config, run.model, run.corpus, run.name, run.tasks, run.several)
+        return cls(run.config, run.model, run.corpus, run.tasks, run.several)
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.model.source.name
 
     @property
     def description(self) -> Description:

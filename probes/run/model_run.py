@@ -17,7 +17,6 @@ from probes.frames.record_validation import as_result, validated
 from probes.measurements.measurement import (
     TRANSFER,
     EvidenceRequest,
-    Measurement,
     Request,
     corpus_measurements,
     get_measurement,
@@ -257,9 +256,10 @@ class ModelRun:
             extent = job.definition.extent(request)
             if record is not None and extent:
                 # Not if this process, or another one of this run, has just made it.
-                replaces = self.config.overwrite == "always" and job.path not in self._made
                 replaces = (
-                    replaces and datetime.fromisoformat(record.provenance["written"]) < self.began
+                    self.config.overwrite == "always"
+                    and job.path not in self._made
+                    and datetime.fromisoformat(record.provenance["written"]) < self.began
                 )
                 if job.definition.is_complete(record, request) and not replaces:
                     extent = {}
@@ -306,7 +306,7 @@ class ModelRun:
             return Request(layers, n_layers, self.config.seeds, self.config.level)
         if (scores := self.results.get(job.of)) is None:
             return None
-        if reason := self.missing(job, job.definition):
+        if reason := self.missing(job):
             if job.measurement in self.config.asked_by_name:
                 self.omissions.not_made(job.title, reason)
             return None
@@ -322,9 +322,9 @@ class ModelRun:
             headline=scores.headline,
         )
 
-    def missing(self, job: Job, definition: Measurement) -> str:
-        """Why a measurement is not made for the task and probe of a job; empty if it is."""
-        task = self.task(job.task)
+    def missing(self, job: Job) -> str:
+        """The reason why evidence is not made for the task and probe of a job; empty if it is."""
+        task, definition = self.task(job.task), job.definition
         assert task
         lacking = definition.missing_annotation(self.corpus.layers)
         return lacking or definition.missing(task, PROBES[job.family], self.config.level)
