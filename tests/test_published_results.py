@@ -9,7 +9,6 @@ import pytest
 from probes.boards.claims.claim_reports import make_reports
 from probes.boards.leaderboard_csv import COLUMNS, tidy
 from probes.frames.joined_results import find_results
-from probes.measurements.plugin_keys import is_current
 from probes.probing.resampled_scores import resampled_scores
 from probes.statistics import significance
 from probes.statistics.replicates import p_values_of
@@ -39,7 +38,7 @@ def test_the_leaderboard_is_theirs(published_results):
 
 
 def test_claims_can_be_tested_on_them(published_results):
-    if not any(map(is_current, published_results.values())):
+    if not published_results:
         pytest.skip("the published results are of an earlier version")
     reports = make_reports(published_results, "linear")
     verdicts = {r.title: {name: x.verdict for name, x in r.outcomes.items()} for r in reports}

@@ -18,7 +18,6 @@ import numpy as np
 from probes.boards.comparable import SAME_FLOOR, K, select_like, twins_beside, twins_of
 from probes.common.arrays import Floats
 from probes.frames.joined_results import results_with_evidence
-from probes.measurements.plugin_keys import is_current
 from probes.probing.resampled_scores import resampled_scores, rule_replicates
 from probes.records.record_files import if_readable
 from probes.records.result import FloorTest, Result
@@ -102,7 +101,7 @@ def _twins(result: Result, among: Iterable[Result]) -> list[Result]:
 
 def _fitting_twins(result: Result, among: Mapping[K, Result]) -> list[Result]:
     fitting, _ = select_like(twins_of(result, among), result, SAME_FLOOR)
-    return [twin for twin in fitting.values() if is_current(twin) or not is_current(result)]
+    return list(fitting.values())
 
 
 def _floor_test(result: Result, twins: Mapping[str, TwinLayer]) -> FloorTest | None:

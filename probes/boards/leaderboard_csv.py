@@ -81,8 +81,7 @@ def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record
     path = output / "leaderboard.csv"
     # Without the lock, of two runs that end together the one that read first may write last.
     with locked(path.with_suffix(SUFFIX)):
-        all_records = load(output, read=read, write=True)
-        frame = all_records.only(~all_records.headers["older"])
+        frame = load(output, read=read, write=True)
         _write_csv(path, leaderboard_lines(frame).sort_values([*ORDER], kind="stable"))
         for name, columns, table in (
             ("measurements.csv", LONG_COLUMNS, other_measurements(frame)),

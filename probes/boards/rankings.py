@@ -13,11 +13,9 @@ from probes.boards.floors import with_floor
 from probes.data.registered import corpora
 from probes.data.splits import DROPPED
 from probes.frames.header_columns import values
-from probes.measurements.plugin_keys import as_loaded, has_current_numerics
-from probes.records.probe_spec import PROBES
 from probes.records.record import corpus_title
 from probes.records.result import Result
-from probes.tasks.builtin import group_of_task, table_order, version_of
+from probes.tasks.builtin import group_of_task, table_order
 from probes.tasks.task import TaskGroup
 
 KINDS = {False: "bidirectional", True: "causal"}
@@ -174,19 +172,14 @@ def _ranking(
 
 
 def _preference(result: Result) -> tuple[Any, ...]:
-    """Sort key: results of this version first, then shipped and whole corpora, no projection."""
-    name, corpus = result.task.name, result.corpus
+    """Sort key: shipped corpora first, then whole ones, then results without projection."""
+    corpus = result.corpus
     return (
-        not result.older,
-        has_current_numerics(result),
         # However many are on a text of their own under the name of a corpus of the suite.
         corpus.name in corpora and corpora.get(corpus.name).fingerprint == corpus.fingerprint,
-        result.probe == PROBES.get(result.probe.family),
         not corpus.limited,
         DROPPED not in corpus.notes,
         result.project is None,
-        result.task.version == version_of(name),
-        as_loaded(result),
     )
 
 

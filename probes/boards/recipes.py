@@ -51,7 +51,7 @@ from probes.statistics.seeds import (
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 from probes.tasks.builtin import table_order
 
-SAME_RECIPE = (*SAME_FLOOR, "text", "limit", "layers", "hidden_size", "numerics", "outdated")
+SAME_RECIPE = (*SAME_FLOOR, "text", "limit", "layers", "hidden_size")
 """Results of the models of a recipe on one task."""
 
 _SEED = re.compile(r"(?:^|[-_/.@])seed[-_]?(\d+)(?![a-z\d])", re.IGNORECASE)

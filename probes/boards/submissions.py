@@ -27,6 +27,7 @@ from probes.extraction.reading.views import ViewName
 from probes.frames.frame import IDENTITY, frame_of_files
 from probes.frames.header_columns import values
 from probes.frames.joined_results import results_with_evidence
+from probes.frames.record_status import reasons_outdated
 from probes.frames.record_validation import validated
 from probes.measurements.plugin_keys import source_of
 from probes.probing.recomputed_records import number_text, require_recomputed, why_not_recomputed
@@ -120,9 +121,8 @@ def by_submission(records: Mapping[Path, R]) -> dict[Path, dict[Path, R]]:
 def _used_results(all_records: Mapping[Path, Record]) -> tuple[dict[Path, Result], list[LeftOff]]:
     frame = frame_of_files(all_records)
     records = frame.records()
-    reasons = {path: why_not_recomputed(record, path) for path, record in records.items()}
-    older = frame.only(frame.headers["older"]).paths
-    reasons |= dict.fromkeys(older, "there is one of a newer definition")
+    outdated = dict(zip(records, reasons_outdated(frame.headers), strict=True))
+    reasons = {path: outdated[path] or why_not_recomputed(x, path) for path, x in records.items()}
     counting = {path: record for path, record in records.items() if not reasons[path]}
     for path, record in counting.items():
         require_sound(record, path)

@@ -265,7 +265,7 @@ class Measurement:
         reason = "" if is_plug_in else self.missing(result.task, result.probe, "full")
         return reason or self.missing_of(result) or UNMEASURED
 
-    def is_complete(self, record: Record, request: Request) -> bool:
+    def covers(self, record: Record, request: Request) -> bool:
         """Whether a stored record has all that is requested, and evidence has the same scores."""
         from probes.records.record import includes
 

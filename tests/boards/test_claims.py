@@ -39,11 +39,6 @@ N = 6
 """Layers: 0 to 2 are lower, 3 and 4 in the middle, 5 and 6 higher."""
 
 
-@pytest.fixture
-def all_current(monkeypatch):
-    monkeypatch.setattr("probes.boards.claims.claim_reports.is_current", lambda _: True)
-
-
 def on(name, *records):
     return BY_NAME[name].rule(model=ModelRows(records))
 
@@ -401,7 +396,6 @@ def reports(*records):
 RISING = geometry([0.2, 0.2, 0.2, 0.3, 0.4, 0.5, 0.6])
 
 
-@pytest.mark.usefixtures("all_current")
 def test_reports_join_the_records_of_a_model_and_its_twin(tmp_path):
     own, twin = RISING, twin_of(RISING)
     scores = {tmp_path / "s.json": best_at("depth", 3)}
@@ -422,7 +416,6 @@ def test_reports_join_the_records_of_a_model_and_its_twin(tmp_path):
     assert "twin" not in reports(own, twin_of(own, "random:x"))[0].outcomes["narrower-higher"].why
 
 
-@pytest.mark.usefixtures("all_current")
 def test_verdicts_on_several_models_stand_side_by_side():
     falling = changed(geometry([0.6, 0.5, 0.4, 0.3, 0.2, 0.2, 0.2]), "model", name="n", digest="n")
     found = reports(RISING, twin_of(RISING), falling)
@@ -436,7 +429,6 @@ def test_verdicts_on_several_models_stand_side_by_side():
     assert verdicts_tables(found[:2], "linear") == []
 
 
-@pytest.mark.usefixtures("all_current")
 def test_the_twin_is_found_in_the_folder_beside(tmp_path):
     path, beside = store_record(tmp_path, RISING), store_record(tmp_path, twin_of(RISING))
     for expected in ("not specific to training", "supported"):
@@ -445,7 +437,6 @@ def test_the_twin_is_found_in_the_folder_beside(tmp_path):
         beside.unlink(missing_ok=True)
 
 
-@pytest.mark.usefixtures("all_current")
 def test_of_several_records_that_with_default_options_counts():
     odd = geometry([0.05] * 7).model_copy(update={"settings": {"seed": 5, "least": 5}})
     for order in ((RISING, odd), (odd, RISING)):

@@ -16,7 +16,7 @@ from probes.boards.shown_together import all_groups
 from probes.boards.transferability import complete_tasks, ranks
 from probes.common.errors import UserError
 from probes.frames.joined_results import find_results
-from probes.measurements.plugin_keys import is_current
+from probes.frames.record_status import why_outdated
 from probes.run.settings import validate
 from probes.tasks.task import plain_name
 
@@ -49,7 +49,7 @@ def test_each_site_has_results_of_its_own(site_runs):
         assert result.task.site == site
         assert result.layers == ((1, 2) if site else (0, 1, 2))
         assert result.examples == by_name[plain_name(name)].examples
-        assert is_current(result)
+        assert not why_outdated(result)
         assert result.plug_ins == ()
     for path, content in before.items():  # neither keys nor files of layers change
         assert after[path] == content

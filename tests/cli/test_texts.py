@@ -14,7 +14,7 @@ from transformers import AutoModel, AutoTokenizer
 
 import probes
 from probes.common.errors import UserError
-from probes.measurements.plugin_keys import has_current_numerics
+from probes.frames.record_status import why_outdated
 
 LINE = "the old dog sees a cat near house she gave him some books and he read them"
 
@@ -197,14 +197,14 @@ def test_tools_dates_and_templates_in_memory_are_in_vectors_and_keys(
     (folder / file.name).write_text("{{ strftime_now('%d') }}" + heard)
     (dated,) = run_on_texts(folder, path, tmp_path, **given)
     assert dated.encoding.chats == "2024-07-26"
-    assert has_current_numerics(dated)
+    assert not why_outdated(dated)
     model, tokenizer = AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
     again = {"model": model, "tokenizer": tokenizer, "corpus": str(path), "label": "mood"}
     again |= {**given, "quick": True, "probes": "linear", "device": "cpu", "output": tmp_path / "r"}
     found = []
     for tokenizer.chat_template in (heard, "b" + heard, heard):
         found += probes.run_probes(**again, cache_dir=tmp_path / "cache")
-    assert all(map(has_current_numerics, found))
+    assert not any(map(why_outdated, found))
     assert found[0].key == found[2].key != found[1].key
     assert found[0].model.digest == found[1].model.digest
     assert len({each.encoding.chats for each in found}) == 2

@@ -17,7 +17,7 @@ from transformers import BertConfig, BertModel
 import probes
 from probes.boards.floors import with_floor
 from probes.boards.layer_tables import score_tables
-from probes.measurements.plugin_keys import is_current
+from probes.frames.record_status import why_outdated
 
 
 def settings(folder, **more):
@@ -270,7 +270,7 @@ def test_with_few_groups_in_test_nothing_is_tested(n, tmp_path, capsys):
     assert capsys.readouterr().err.count(said) == (n == 19)
     (result,) = found
     assert (result.examples.resampled, result.examples.clusters) == ("documents", n)
-    assert is_current(result)
+    assert not why_outdated(result)
     # Layer 6 knows the classes, layer 0 does not.
     p_values = [result.row("training_variance", "p_best", layer).value for layer in (0, 6)]
     assert (p_values[0] is None, p_values[1]) == ((True, None) if n == 19 else (False, 1.0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from results_by_hand import make_result
+from results_by_hand import inputs_digest, make_result
 
 from probes.measurements.measurement import as_measured, get_measurement
 from probes.records.record import Record, record_key, record_name
@@ -81,13 +81,9 @@ def geometry(
 
 def store_record(folder, record):
     """Write a record into the folder of its model and corpus; return its path."""
-    key = record_key(
-        f"{record.model.digest} {record.corpus.digest}",
-        record.measurement,
-        record.measurement_version,
-        record.settings,
-    )
+    inputs = inputs_digest(record)
+    key = record_key(inputs, record.measurement, record.measurement_version, record.settings)
     place = folder / record.model.name.replace(":", "-") / record.corpus.name
     path = place / record_name("", "", record.measurement, key)
-    write_record(path, record.model_copy(update={"key": key}), {})
+    write_record(path, record.model_copy(update={"key": key, "inputs": inputs}), {})
     return path

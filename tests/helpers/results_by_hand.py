@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from probes.extraction.reading.windows import WINDOW_RULE
 from probes.measurements.measurement import get_measurement
+from probes.measurements.plugin_keys import digests
 from probes.records.header import (
     CorpusRecord,
     EncodingRecord,
@@ -11,7 +13,7 @@ from probes.records.header import (
     TaskRecord,
 )
 from probes.records.probe_spec import PROBES
-from probes.records.record import SCHEMA_VERSION, Record
+from probes.records.record import SCHEMA_VERSION, Inputs, Record
 from probes.records.result import Result
 from probes.records.row import Row, Rows
 
@@ -257,3 +259,21 @@ def mix_rows(scores, half, *, located=True):
             ),
         ]
     return rows
+
+
+def inputs_digest(record, windows=WINDOW_RULE):
+    """The digest of the inputs that a record names."""
+    task = record.task
+    return Inputs(
+        model=record.model.digest,
+        corpus=record.corpus.digest,
+        task=task.name if task else "",
+        task_version=task.version if task else 0,
+        kind=task.kind if task else "",
+        probe=record.probe,
+        pooling=record.pooling,
+        dtype=record.dtype,
+        project=record.project if task else None,
+        windows=windows,
+        plug_ins=digests(x for x in record.plug_ins if x.kind != "measurement"),
+    ).digest

@@ -68,12 +68,6 @@ measurement("my_own", shows=(Mine(),), more_tables=tables)(compute)
 """
 
 
-@pytest.fixture(autouse=True)
-def all_current(monkeypatch):
-    for module in ("shown_together", "claims.claim_reports"):
-        monkeypatch.setattr(f"probes.boards.{module}.is_current", lambda _: True)
-
-
 @pytest.fixture
 def plug_in(write, plug_ins):
     load_file(write(PLUG_IN))

@@ -17,13 +17,6 @@ PARTS = "overview", "leaderboard", "evidence", "breakdowns", "of-geometry", "cla
 SCORES = "pos (accuracy), n = 9"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def all_current():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("probes.boards.shown_together.is_current", lambda _: True)
-        yield
-
-
 @pytest.fixture(scope="module")
 def some(tmp_path_factory):
     """Three models, one random, one of an evil name; a result without evidence and a score."""

@@ -48,7 +48,7 @@ def test_a_record_is_complete_if_all_fits_are_there_and_it_is_about_these_scores
 
     def complete(extent, **more):
         plain = record.model_copy(update={"extent": extent, **more})
-        return get_measurement("training_variance").is_complete(plain, request)
+        return get_measurement("training_variance").covers(plain, request)
 
     assert complete({0: 4, 2: 4, 3: 4})
     assert not complete({0: 4, 2: 2, 3: 4})

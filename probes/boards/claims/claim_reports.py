@@ -23,7 +23,6 @@ from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.frames.joined_results import results_with_evidence
 from probes.measurements.measurement import get_measurement
-from probes.measurements.plugin_keys import is_current
 from probes.records.record import Record, model_title
 from probes.records.result import Result
 from probes.tables.table import Cell, Table, TableRow
@@ -158,20 +157,15 @@ def _grouped(
 ) -> list[RecordsOfModel]:
     """Results and records of a corpus, grouped by `SAME_VECTORS`.
 
-    Outdated records are left out with a message. Of several results of a task, the first counts; of
-    several records of a corpus measurement, the one with default options. A comparison belongs to
-    the model that is not the base; comparisons with a random twin are not used.
+    Of several results of a task, the first counts; of several records of a corpus measurement, the
+    one with default options. A comparison belongs to the model that is not the base; comparisons
+    with a random twin are not used.
     """
     usable: RecordsOfModel = {}
     for path, record in {**results, **corpus_records}.items():
         with_twin = record.base and {record.base.random_seed, record.model.random_seed} - {None}
-        if with_twin or (record.probe and record.probe.family != family):
-            continue
-        if is_current(record):
+        if not with_twin and (record.probe is None or record.probe.family == family):
             usable[path] = record
-        else:
-            kind = "task or probe" if record.task else "measurement"
-            progress.say(f"not used for claims: {path}, made by another version of the {kind}")
     groups = []
     for group in groups_by(usable, SAME_VECTORS):
         by_name: dict[str, Path] = {}

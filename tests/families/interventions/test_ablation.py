@@ -24,7 +24,7 @@ from probes.families.interventions.ablation import (
 )
 from probes.families.interventions.own_answers import CLOZE, LOG_ODDS, LOSS, SMALLEST, loss_words
 from probes.families.interventions.probed_sample import sampled_sentences
-from probes.measurements.plugin_keys import is_current
+from probes.frames.record_status import why_outdated
 from probes.records.row import Row
 from probes.tasks.builtin import tasks
 
@@ -141,7 +141,7 @@ def test_heads_are_chosen_by_what_they_cost_on_dev(ablation_run, tokenizer, mode
 @pytest.mark.slow
 def test_the_record_is_current_and_says_nothing_of_layers_below(ablation_run):
     record = ablation_run.record
-    assert is_current(record)
+    assert not why_outdated(record)
     for row in record.rows:
         if row.metric in (DROP, "cosine"):
             assert row.axes["at"] >= row.layer

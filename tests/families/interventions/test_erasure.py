@@ -18,7 +18,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from probes.families.interventions.erasure import CONTROL, DROP, LABELS, NOTHING, RANDOM
 from probes.families.interventions.own_answers import CLOZE, Variant, comparisons
-from probes.measurements.plugin_keys import is_current
+from probes.frames.record_status import why_outdated
 
 LAST = 2
 
@@ -172,7 +172,7 @@ def test_draws_are_averaged_and_their_variance_depends_on_what_they_are_compared
 @pytest.mark.slow
 def test_the_record_is_current_and_has_all_layers(masked):
     record = masked.record
-    assert is_current(record)
+    assert not why_outdated(record)
     for row in record.rows:
         if row.metric == DROP:
             assert row.axes["at"] >= row.layer
