@@ -36,9 +36,9 @@ from probes.measurements.measurement import measurements as loaded_measurements
 from probes.measurements.plugin_keys import RULES_OF_KEYS
 from probes.records.record import SCHEMA_VERSION, Record
 from probes.records.record_files import (
+    arrays_exist,
     comparable_content,
     file_state,
-    arrays_exist,
     is_published,
     read_record,
     read_records,
@@ -223,7 +223,8 @@ def _current(frame: RecordFrame, *, say: bool) -> RecordFrame:
             "probe again to compute them anew, or see them with the version that made them (-v "
             "names them)"
         )
-    return frame.only([not reason for reason in reasons])
+    # Typed, since an empty list would select no columns.
+    return frame.only(pd.Series([not x for x in reasons], frame.headers.index, dtype=bool))
 
 
 def _are_shipped(paths: Sequence[Path]) -> list[bool]:

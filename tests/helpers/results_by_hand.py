@@ -16,6 +16,7 @@ from probes.records.probe_spec import PROBES
 from probes.records.record import SCHEMA_VERSION, Inputs, Record
 from probes.records.result import Result
 from probes.records.row import Row, Rows
+from probes.tasks.builtin import version_of
 
 MAJORITIES = "majority", "type majority"
 
@@ -82,7 +83,12 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
             limited=False,
         ),
         "task": TaskRecord(
-            name=task, version=1, needs=(), kind="classification", shape="word", metric=metric
+            name=task,
+            version=version_of(task) or 1,
+            needs=(),
+            kind="classification",
+            shape="word",
+            metric=metric,
         ),
         "view": "plain",
         "pooling": "mean",
