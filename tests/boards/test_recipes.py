@@ -197,8 +197,8 @@ def test_models_trained_from_three_seeds_are_a_recipe(tmp_path, capsys):
         save_causal(folder, steps=20, seed=seed)
     with shortened_schedule():
         run(folders[0], tmp_path, beside=folders[1:], tasks="pos", probes="linear", twins=3)
-    capsys.readouterr()
-    assert main(["compare", str(tmp_path / "results"), "--recipes", "--format", "md"]) == 0
+        capsys.readouterr()
+        assert main(["compare", str(tmp_path / "results"), "--recipes", "--format", "md"]) == 0
     text = capsys.readouterr().out
     rows = re.findall(r"^\|.*\| (\S+) \| 3 \| ./2 \|.*$", text, re.MULTILINE)
     assert rows == ["random:toy-seed-0", "toy"]

@@ -5,15 +5,12 @@ import re
 
 import pandas as pd
 import pytest
-from board_by_hand import put
-from results_by_hand import evidence_record
+from board_by_hand import put, put_evidence
 
 from probes.__main__ import main
 from probes.boards.ranking_tables import ranking_frame, table_of_all
 from probes.boards.rankings import make_rankings, named_candidates
-from probes.frames.joined_results import find_results, read_result
-from probes.records.probe_spec import PROBES
-from probes.records.record_files import write_record
+from probes.frames.joined_results import find_results
 from probes.records.row import Row
 from probes.tables.printing import TIE
 
@@ -28,19 +25,10 @@ def stored_results(tmp_path):
         put(tmp_path, "random:first", task, 290, random_seed=0)
         put(tmp_path, "causal", task, 4, model__causal=True)
     put(tmp_path, "one-task", "pos", 202)
-    put(tmp_path, "old-task", "pos", 1, task__version=0)
     put(tmp_path, "part", "pos", 1, corpus__fingerprint="e" * 64, corpus__limited=True,
         corpus__limit=50, corpus__digest="part")  # fmt: skip
     put(tmp_path, "cut", "pos", 1, view="cut")
-    put(
-        tmp_path,
-        "other-probe",
-        "pos",
-        1,
-        probe=PROBES["linear"].model_copy(update={"learning_rate": 0.5}),
-    )
     put(tmp_path, "narrow", "pos", 1, project=7)
-    put(tmp_path, "old-numbers", "pos", 1, current=False)
     return tmp_path
 
 
@@ -66,7 +54,7 @@ def test_ranks_ties_gaps_and_what_stands_apart(stored_results, capsys):
         "| 3–4 | low | 1/1 | 50.0 ± 3.0 | 1 |  |",
         "| 3–4 | one-task | 1/1 | 49.5 ± 3.0 | 1 |  |",
         "| – | random:first | 1/1 | 27.5 ± 3.0 | 1 | random twin |",
-        "### c 1 · linear probe · bidirectional encoders · srl v1 · accuracy, n = 9",
+        "### c 1 · linear probe · bidirectional encoders · srl v2 · accuracy, n = 9",
         "| rank | model | layer | score | size | flags |",
         "| --- | --- | ---: | ---: | ---: | ---: |",
         "| 1–3 | low | 1/1 | 90.5 ± 3.0 | 1 |  |",
@@ -84,15 +72,12 @@ def test_ranks_ties_gaps_and_what_stands_apart(stored_results, capsys):
         "| --- | --- | --- | --- | --- | --- |",
         "| pos | cut | 1/1 | 99.8 ± 3.0 | cut | view cut, not plain |",
         "| pos | narrow | 1/1 | 99.8 ± 3.0 |  | projection 7, not none |",
-        "| pos | old-numbers | 1/1 | 99.8 ± 3.0 |  | numerics of another version, not of this version |",
-        "| pos | old-task | 1/1 | 99.8 ± 3.0 |  | task version 0, not 1 |",
-        "| pos | other-probe | 1/1 | 99.8 ± 3.0 |  | probe specification sha256:…, not sha256:… |",
         "| pos | part | 1/1 | 99.8 ± 3.0 | limited | limit 50, not none; corpus text sha256:…, not sha256:… |",
         "### c 1 · linear probe · causal encoders · pos v1 · accuracy, n = 9",
         "| rank | model | layer | score | size | flags |",
         "| --- | --- | ---: | ---: | ---: | ---: |",
         "| 1 | causal | 1/1 | 99.0 ± 3.0 | 1 |  |",
-        "### c 1 · linear probe · causal encoders · srl v1 · accuracy, n = 9",
+        "### c 1 · linear probe · causal encoders · srl v2 · accuracy, n = 9",
         "| rank | model | layer | score | size | flags |",
         "| --- | --- | ---: | ---: | ---: | ---: |",
         "| 1 | causal | 1/1 | 99.0 ± 3.0 | 1 |  |",
@@ -253,8 +238,7 @@ def test_expected_layers_and_claims_that_change(tmp_path, capsys):
             Row("centre_of_gravity", None, why="no gain"),
             Row("kl", None, why="no gain"),
         ]
-        record = evidence_record(read_result(path), "localisation", found)
-        write_record(path.with_name("pos-linear-localisation-22222222.json"), record, {})
+        put_evidence(path, "localisation", found)
     lines = compared(capsys, tmp_path, "early", "mid")
     assert r"| pos | 0.50 [0.25, 0.75] | 2.00 [1.75, 2.25] |" in lines
     assert lines[lines.index("| claim | early | mid |") :][2:] == [
