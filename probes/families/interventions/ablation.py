@@ -136,7 +136,7 @@ def ablation(context: ModelContext) -> Measured:
         compared_view = "plain" if split == "test" else ""
         rows += predict_in_passes(context, samples, passes, compared_view)
         for task_sample in samples:
-            rows += task_sample.rows(passes, DROP, task_sample.predicted)
+            rows += task_sample.rows(passes, DROP)
         try:
             rows += own_answers(context, passes, questions_in(context, split, sample))
         except NoHeadError:
