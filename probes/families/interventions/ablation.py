@@ -131,7 +131,7 @@ def ablation(context: ModelContext) -> Measured:
     left_out: list[str] = []
     for split, passes in (("dev", heads), ("test", variants)):
         sample = sampled_sentences(len(context.corpus.splits[split]), options.sentences)
-        samples, notes = probed_samples(context, sample, len(passes), split)
+        samples, notes = probed_samples(context, sample, split)
         left_out += notes
         compared_view = "plain" if split == "test" else ""
         rows += predict_in_passes(context, samples, passes, compared_view)

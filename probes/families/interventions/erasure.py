@@ -148,11 +148,10 @@ def erasure(context: ModelContext) -> Measured:
     """
     options = context.options
     sample = sampled_sentences(len(context.corpus.splits["test"]), options.sentences)
-    # Only to find the tasks: how many passes one needs is known when its erasers are fitted.
-    tasks, notes = probed_samples(context, sample, 1)
+    samples, notes = probed_samples(context, sample)
     questions = questions_in(context, "test", sample)
     rows: list[Row] = []
-    for task in tasks:
+    for task in samples:
         examples = task.context.examples
         targets = [examples.targets("train")]
         if has_types(examples):
@@ -160,10 +159,9 @@ def erasure(context: ModelContext) -> Measured:
         else:
             notes.append(f"{task.name} has no control task: {NO_TYPES}.")
         variants, sizes = _erasures(task, targets)
-        samples, _ = probed_samples(context, sample, len(variants))
         compared = list(predict_in_passes(context, samples, variants, task.view))
         for task_sample in samples:
-            whose = "own" if task_sample.name == task.name else "other"
+            whose = "own" if task_sample is task else "other"
             compared += task_sample.rows(variants, DROP, fit="frozen", probes=whose)
         rows += [*sizes, *_mean_of_draws(compared)]
         try:

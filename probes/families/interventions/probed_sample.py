@@ -48,7 +48,6 @@ class ProbedSample:
     Args:
         context: the task and its scores.
         sentences: numbers of the sentences in the split, ascending.
-        n_variants: number of passes.
         split: "dev" for choosing something, else "test".
 
     Attributes:
@@ -56,13 +55,12 @@ class ProbedSample:
         view: name of the view that holds the texts.
         numbers: numbers of the examples in the split. Shape (n,).
         texts: text of each example.
-        predicted: predictions of each pass, filled by `take`. Shape (variants, L, n, …).
+        predicted: predictions of each pass, made by `begin` and filled by `take`. Shape (variants,
+            L, n, …).
         reason: reason for leaving the task out; empty if it is used.
     """
 
-    def __init__(
-        self, context: TaskContext, sentences: Ints, n_variants: int, split: str = "test"
-    ) -> None:
+    def __init__(self, context: TaskContext, sentences: Ints, split: str = "test") -> None:
         self.context, self.split = context, split
         self.name, self.view = context.task.name, context.examples.view
         examples = context.examples.splits[split]
@@ -77,10 +75,6 @@ class ProbedSample:
             self.reason = "it reads texts of its own"
         elif not len(self.numbers):
             self.reason = f"the sample of {split} has none of its examples"
-        else:
-            stored = context.predicted(context.layers)
-            shape = n_variants, len(stored), len(self.numbers), *stored.shape[2:]
-            self.predicted = np.zeros(shape, stored.dtype)
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -96,6 +90,12 @@ class ProbedSample:
         """The labels of the examples."""
         gold = self.context.scorers[self.split].gold
         return gold.part(np.isin(np.arange(len(gold.labels)), self.numbers))
+
+    def begin(self, n_variants: int) -> None:
+        """Make room for the predictions of so many passes; those of earlier ones are dropped."""
+        stored = self.context.predicted(self.layers)
+        shape = n_variants, len(stored), len(self.numbers), *stored.shape[2:]
+        self.predicted = np.zeros(shape, stored.dtype)
 
     def take(self, number: int, vectors: Mapping[int, Any], first: Mapping[Text, int]) -> None:
         """Predict from the vectors of a pass.
@@ -206,14 +206,14 @@ def _p_by_number(compared: Sequence[Comparison], scores: Sequence[_Sides]) -> di
 
 
 def probed_samples(
-    context: ModelContext, sentences: Ints, n_variants: int, split: str = "test"
+    context: ModelContext, sentences: Ints, split: str = "test"
 ) -> tuple[list[ProbedSample], list[str]]:
     """All scored tasks whose probes can be applied again, and notes about the others.
 
     Raises:
         NotServedError: there is no such task.
     """
-    samples = [ProbedSample(x, sentences, n_variants, split) for x in context.tasks]
+    samples = [ProbedSample(x, sentences, split) for x in context.tasks]
     usable = [x for x in samples if not x.reason]
     if not usable:
         raise NotServedError("no scored task has probes that can be applied to other vectors")
@@ -239,6 +239,8 @@ def predict_in_passes(
     from probes.extraction.reading.shards import kept_words
     from probes.extraction.reading.views import view_over
 
+    for task_sample in samples:
+        task_sample.begin(len(variants))
     changes = [variant.interventions for variant in variants]
     for name in dict.fromkeys(x.view for x in samples):
         of_view = [x for x in samples if x.view == name]

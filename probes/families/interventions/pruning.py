@@ -142,7 +142,7 @@ def pruning(context: ModelContext) -> Measured:
 
     last = min(task.layers[-1] for task in context.tasks)
     variants = [Variant(), *_variants(order, last)]
-    samples, notes = probed_samples(context, sample, len(variants))
+    samples, notes = probed_samples(context, sample)
     drops = list(predict_in_passes(context, samples, variants, ""))
     for task_sample in samples:
         sample_rows = task_sample.rows(variants, DROP)
