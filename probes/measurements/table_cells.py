@@ -105,7 +105,12 @@ def few_note(results: Sequence[Result]) -> list[str]:
     units = " or ".join(dict.fromkeys(map(resampled_units, few)))
     tasks = dict.fromkeys(result.task.name for result in few)
     of = f" of {listed(tasks, 'and')}" if 0 < len(few) < len(results) else ""
-    return [f"No intervals and no tests{of}: fewer than {FEWEST} test {units}."] * bool(few)
+    return [no_intervals(units, of)] * bool(few)
+
+
+def no_intervals(units: str, of: str = "") -> str:
+    """A note on a test split with too few documents or sentences."""
+    return f"No intervals and no tests{of}: fewer than {FEWEST} test {units}."
 
 
 def resampled_units(result: Result) -> str:

@@ -170,11 +170,6 @@ class Result(Record):
         return self.floor is not None and (score if low is None else low) <= self.floor[1]
 
     @property
-    def has_all_layers(self) -> bool:
-        """Whether every layer of the model was probed."""
-        return len(self.layers) == self.model.n_layers + 1
-
-    @property
     def headline(self) -> dict[int, float | None]:
         """Headline test scores by layer; evidence behind other scores is not shown with these."""
         return {layer: self.score(layer) for layer in self.layers}

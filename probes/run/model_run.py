@@ -311,16 +311,7 @@ class ModelRun:
                 self.omissions.not_made(job.title, reason)
             return None
         # Evidence stands behind all scores there are, not only those that this run asks for.
-        return EvidenceRequest(
-            tuple(scores.extent),
-            n_layers,
-            self.config.seeds,
-            self.config.level,
-            probe=scores.probe,
-            best=scores.best_layer,
-            typed=scores.examples.typed,
-            headline=scores.headline,
-        )
+        return EvidenceRequest.behind(scores, self.config.seeds, self.config.level)
 
     def missing(self, job: Job) -> str:
         """The reason why evidence is not made for the task and probe of a job; empty if it is."""

@@ -17,6 +17,7 @@ from probes.common.errors import counted
 from probes.families.structure.fitting import SAMPLES, LayerFit, StructuralProbe
 from probes.families.structure.sentence_scores import Contributions, Edges
 from probes.families.structure.trees import BINS, Trees
+from probes.measurements.table_cells import no_intervals
 from probes.records.row import Row
 from probes.statistics.bootstrap import (
     RESAMPLES,
@@ -275,7 +276,7 @@ def notes(
         resampled: name of the clusters that intervals resample on test.
     """
     if test.n_used < FEWEST:
-        yield f"No intervals and no tests: fewer than {FEWEST} test {resampled}."
+        yield no_intervals(resampled)
     else:
         values = [(x.metric, x.value) for x in rows if x.split == "test" and x.value is not None]
         over_samples = ", ".join(

@@ -26,7 +26,7 @@ from probes.measurements.measurement import Level, Measured, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.table_cells import score_cell
 from probes.measurements.trained_probes import Trained
-from probes.probing.stored_probes import StoredProbes, why_not
+from probes.probing.stored_probes import StoredProbes, why_not_applied
 from probes.records.parameters import of_layer
 from probes.records.probe_spec import ProbeSpec
 from probes.records.result import Result
@@ -63,7 +63,7 @@ def _reason_without_transfer(task: Task, probe: ProbeSpec, level: Level) -> str:
     """The reason for not measuring a task and probe."""
     if task.kind == "multi-label":
         return "sets of labels are not transferred between corpora"
-    return why_not(probe)
+    return why_not_applied(probe)
 
 
 @measurement(
