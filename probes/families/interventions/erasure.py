@@ -67,7 +67,7 @@ _LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
     "erasure",
     of="model",
     after="scores",
-    version=4,
+    version=5,
     options=ErasureOptions,
     head="used",
     csv_lines=csv_lines_by_task,
