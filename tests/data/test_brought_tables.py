@@ -93,24 +93,6 @@ def test_other_floats_stay_numbers(cells, tmp_path):
     assert list(identity) == ["all 0", "rules for CSV", "--text"]
 
 
-@pytest.mark.parametrize(
-    ("files", "asked", "says"),
-    [
-        ({"a.json": '{"data": [{}]}'}, {"field": "data"}, "a.json: contains no row"),
-        ({"state.json": "{}", "dataset_info.json": "{}"}, {}, "was written by datasets.save_to_disk"),
-        ({"dataset_dict.json": "{}"}, {}, "write each split by to_parquet"),
-        ({"a.conllu": "-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\n"}, None, "as in CoNLL-2003"),
-    ],
-)  # fmt: skip
-def test_what_other_programs_write_is_refused_with_the_remedy(files, asked, says, tmp_path):
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    asked = {} if asked is None else {"text": "text", "label": ("label",), **asked}
-    with pytest.raises(UserError) as refused:
-        find_corpus(str(tmp_path), split_by="sentence", **asked).load()
-    assert says in str(refused.value)
-
-
 @pytest.mark.parametrize("given", ["run --vectors", "show", "board", "cache --cache-dir"])
 def test_a_path_that_is_too_long_is_one_line(given, capsys):
     assert main([*given.split(), f"/{'long' * 2000}"]) == 2
@@ -169,22 +151,6 @@ def test_labels_without_spaces_keep_their_identity(tmp_path):
     assert list(labels(path)[2]) == ["all 0", "rules for CSV", "--text"]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "cells", [["3,7", "0,5", "2"], ["1.234,5", "2,0", "k. A."], ["1,234", "12,500", "7"], [",5", "1,", "1,2"]]
-)  # fmt: skip
-def test_numbers_with_a_decimal_comma_are_refused(cells, tmp_path):
-    quoted = [f'"{cell}"' for cell in cells * 10]
-    with pytest.raises(
-        UserError, match=f"line 2: label is '{cells[0]}', with a comma; write a num"
-    ):
-        labels(csv_file(tmp_path, quoted))
-    (tmp_path / "b.jsonl").write_text(
-        "".join(json.dumps({"tokens": ["a"], "y": [cell]}) + "\n" for cell in cells * 10)
-    )
-    with pytest.raises(UserError, match="with a comma"):
-        find_corpus(str(tmp_path / "b.jsonl"), task_from=("y",))
-
-
 def test_some_classes_may_contain_commas(tmp_path):
     kind, found, _ = labels(csv_file(tmp_path, ['"a,b"', '"1,2"', "x"] * 10))
     assert (kind, found["1,2"]) == ("classification", 10)  # fmt: skip
@@ -202,21 +168,6 @@ def test_the_remedy_for_other_separators_works(mark, quote, tmp_path):
     exec(f"pandas.{remedy}", {"pandas": pandas, "FILE": path, "NEW": new})
     kind, found, _ = labels(new)
     assert (kind, found) == ("regression", Counter(i + 0.5 for i in range(30)))
-
-
-def test_lists_that_r_joins_by_bars_are_refused(tmp_path):
-    sentences = [("Bert sees Oslo", "B-PER O B-LOC"), ("Eva sees old Oslo", "B-PER O O B-LOC")] * 8
-    bars = [{"tokens": x.replace(" ", "|"), "tags": y.replace(" ", "|")} for x, y in sentences]
-    mixed = [{"tokens": x, "tags": y.replace(" ", "|")} for x, y in sentences]
-    lists = [{"tokens": x.split(), "tags": y.replace(" ", "|")} for x, y in sentences]
-    for rows, ending, says in (
-        (bars, "csv", r"tokens is a list written as text: 'Bert\|sees\|Oslo'; save as JSON"),
-        (mixed, "csv", r"tags is a list written as text: 'B-PER\|O\|B-LOC'; save as JSON"),
-        (lists, "jsonl", r"tags is a list written as text: 'B-PER\|O\|B-LOC'; write a list"),
-    ):
-        path = written(tmp_path / f"a.{ending}", rows)
-        with pytest.raises(UserError, match=says):
-            find_corpus(str(path), task_from=("tags",))
 
 
 @pytest.mark.parametrize("words", ["Haus", "das Haus", "im alten Haus"])
@@ -289,8 +240,6 @@ def test_exported_spans_are_refused_with_a_remedy_that_works(rows, tmp_path, mon
     given.write_text(path.read_text())
     with pytest.raises(UserError, match=r"docs/corpora.md, Annotation tools\)\.$"):
         labels(given)
-    with pytest.raises(UserError, match="for labels of whole texts, give --text text --label"):
-        find_corpus(str(given), task_from=("label",))
     page = (ROOT / "docs" / "corpora.md").read_text(encoding="utf-8")
     exec(re.search(r"### Annotation tools.*?```python\n(.*?)```", page, re.DOTALL)[1], {})
     source = find_corpus("my.jsonl", task_from=("tags",))
@@ -311,11 +260,6 @@ def test_exported_classes_are_read(tmp_path):
         UserError, match=r"line 2: label is a list, \['neg', 'pos'\]; keep one label"
     ):
         labels(path)
-    result = [{"value": {"choices": ["pos"]}, "from_name": "label", "type": "choices"}]
-    whole = [{"id": 1, "annotations": [{"result": result}], "data": {"text": "text 1"}}]
-    (tmp_path / "studio.json").write_text(json.dumps(whole))
-    with pytest.raises(UserError, match="export JSON-MIN or CSV instead"):
-        labels(tmp_path / "studio.json")
 
 
 def in_python(given, **asked):

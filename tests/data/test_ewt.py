@@ -54,7 +54,7 @@ def read(content: str) -> Skeletons:
     return read_skeletons({"reviews/00/007.xml.gold_skel": content.encode()})
 
 
-def test_a_skeleton() -> None:
+def test_a_skeleton():
     first, second = read(GOOD)["reviews-007"]
     assert first.tags == ("PRP", "VBD", "RP", "VBG", "RB", ".")
     verb_phrase = Tree(
@@ -93,9 +93,7 @@ def test_a_skeleton() -> None:
         ("(V* *", "(V* (V*)", "try.01 has 2 V brackets"),
     ],
 )
-def test_damage_is_reported_with_member_and_line(
-    damage: str, replacement: str, message: str
-) -> None:
+def test_damage_is_reported_with_member_and_line(damage, replacement, message):
     assert GOOD.count(damage) == 1
     with pytest.raises(UserError, match=message) as raised:
         read(GOOD.replace(damage, replacement))
@@ -103,7 +101,7 @@ def test_damage_is_reported_with_member_and_line(
     assert "\n" not in str(raised.value)
 
 
-def test_text_that_is_not_utf8() -> None:
+def test_text_that_is_not_utf8():
     with pytest.raises(UserError, match=r"x\.gold_skel: not UTF-8 at byte 7"):
         read_skeletons({"x.gold_skel": b"google \xff"})
 
@@ -117,7 +115,7 @@ def tagged(id: str, words: str = "Dogs bark", xpos: str = "NNS VBP") -> Sentence
     return Sentence(id, "en", tuple(words.split()), xpos=tuple(xpos.split()))
 
 
-def test_a_sentence_takes_chunks_and_frames_and_keeps_the_rest() -> None:
+def test_a_sentence_takes_chunks_and_frames_and_keeps_the_rest():
     (joined,), counts = join_propbank([tagged("reviews-007-0001")], {"reviews-007": [SKELETON]})
     assert joined == Sentence(
         "reviews-007-0001",
@@ -144,15 +142,13 @@ def test_a_sentence_takes_chunks_and_frames_and_keeps_the_rest() -> None:
         (tagged("reviews-007-0001", xpos=""), OTHER_TAGS),
     ],
 )
-def test_a_sentence_that_does_not_join_stays_as_it_is_and_is_counted(
-    unlike: Sentence, reason: str
-) -> None:
+def test_a_sentence_that_does_not_join_stays_as_it_is_and_is_counted(unlike, reason):
     (same,), counts = join_propbank([unlike], {"reviews-007": [SKELETON]})
     assert same is unlike
     assert +counts == {reason: 1}
 
 
-def test_half_of_the_tags_suffice() -> None:
+def test_half_of_the_tags_suffice():
     _, counts = join_propbank(
         [tagged("reviews-007-0001", xpos="NNS NN")], {"reviews-007": [SKELETON]}
     )
@@ -160,12 +156,12 @@ def test_half_of_the_tags_suffice() -> None:
 
 
 @pytest.fixture(scope="module")
-def ewt(real_data: Path) -> Corpus:
+def ewt(real_data):
     return find_corpus("ewt", data_dir=real_data, offline=True).load()
 
 
 @pytest.mark.real_data
-def test_annotation_of_the_release(ewt: Corpus) -> None:
+def test_annotation_of_the_release(ewt):
     frames = [frame for s in ewt for frame in s.frames]
     assert len(frames) == 50182
     assert sum(f.predicate[1] - f.predicate[0] > 1 for f in frames) == 808
@@ -190,7 +186,7 @@ def test_annotation_of_the_release(ewt: Corpus) -> None:
 
 
 @pytest.mark.real_data
-def test_chunks_of_the_release(ewt: Corpus) -> None:
+def test_chunks_of_the_release(ewt):
     tags = [tag for s in ewt for tag in s.chunks]
     types = Counter(tag.partition("-")[2] or tag for tag in tags)
     share = {type_: round(n / len(tags), 3) for type_, n in types.items() if n > 1000}
@@ -251,7 +247,7 @@ RATINGS = (
 )
 
 
-def test_ratings_are_of_the_words_that_nodes_and_edges_name(tmp_path: Path) -> None:
+def test_ratings_are_of_the_words_that_nodes_and_edges_name(tmp_path):
     found = read_ratings(written(tmp_path))
     assert {name: tuple(its) for name, its in found.items()} == {"reviews-1-0001": RATINGS}
     assert [rating.holding for rating in RATINGS] == [
@@ -274,14 +270,12 @@ def test_ratings_are_of_the_words_that_nodes_and_edges_name(tmp_path: Path) -> N
         ),
     ],
 )
-def test_what_is_not_of_the_format_is_named(
-    tmp_path: Path, change: dict[str, Any], message: str
-) -> None:
+def test_what_is_not_of_the_format_is_named(tmp_path, change, message):
     with pytest.raises(UserError, match=message):
         read_ratings(written(tmp_path, **change))
 
 
-def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
+def test_a_damaged_archive_is_named(tmp_path):
     files = written(tmp_path)
     files["genericity"].write_bytes(b"<html>")
     with pytest.raises(UserError, match=r"genericity.zip: not the normalised annotation of UDS"):
@@ -297,7 +291,7 @@ def sentence_of_nouns(name: str, text: str = "Dogs bark") -> Sentence:
     return Sentence(name, "en", words, xpos=("NN",) * len(words))
 
 
-def test_ratings_join_unless_the_words_are_others_and_all_are_counted() -> None:
+def test_ratings_join_unless_the_words_are_others_and_all_are_counted():
     splits = {
         "train": [sentence_of_nouns("a-0001"), sentence_of_nouns("a-0002")],
         "dev": [sentence_of_nouns("b-0001")],  # of a document that PropBank's release lacks
@@ -312,13 +306,13 @@ def test_ratings_join_unless_the_words_are_others_and_all_are_counted() -> None:
     assert counts == {RATINGS_JOINED: 2, RATED_ANEW: 2, NO_RATED_SENTENCE: 1}
 
 
-def test_a_rating_beyond_the_last_word_is_an_error() -> None:
+def test_a_rating_beyond_the_last_word_is_an_error():
     ratings = {"a-0001": [Rating("factuality", (2,), {"factual": 1.0})]}
     with pytest.raises(UserError, match="'a-0001': UDS rates its word 3, but it has 2"):
         join_ratings({"train": [sentence_of_nouns("a-0001")]}, {}, ratings)
 
 
-def test_ratings_are_no_part_of_the_fingerprint_but_of_the_key_of_who_reads_them() -> None:
+def test_ratings_are_no_part_of_the_fingerprint_but_of_the_key_of_who_reads_them():
     plain = sentence_of_nouns("a-0001")
     rated = Sentence(plain.id, "en", plain.words, xpos=plain.xpos, ratings=RATINGS)
     one, other = (
@@ -329,7 +323,7 @@ def test_ratings_are_no_part_of_the_fingerprint_but_of_the_key_of_who_reads_them
 
 
 @pytest.fixture
-def without_uds(real_data: Path, tmp_path: Path) -> Path:
+def without_uds(real_data, tmp_path):
     """A folder with the files of `ewt` alone."""
     for name in ("ud-english-ewt-r2.16", "propbank-ewt"):
         (tmp_path / name).symlink_to(real_data / name)
@@ -337,9 +331,7 @@ def without_uds(real_data: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.real_data
-def test_without_its_files_ewt_is_what_it_was(
-    real_data: Path, without_uds: Path, tmp_path: Path
-) -> None:
+def test_without_its_files_ewt_is_what_it_was(real_data, without_uds, tmp_path):
     folders = (real_data, without_uds)
     full, bare = (
         find_corpus("ewt", data_dir=x, offline=True, cache_dir=tmp_path / "cache") for x in folders
@@ -362,7 +354,7 @@ def test_without_its_files_ewt_is_what_it_was(
 
 
 @pytest.mark.real_data
-def test_the_whole_release_is_joined_or_counted(ewt: Corpus) -> None:
+def test_the_whole_release_is_joined_or_counted(ewt):
     counts = {
         # 16,550 have as many words as their skeleton; five of these are all but retagged.
         **{JOINED: 16545, NO_DOCUMENT: 43, NO_SENTENCE: 1, OTHER_LENGTH: 28, OTHER_TAGS: 5},
@@ -392,9 +384,7 @@ def test_the_whole_release_is_joined_or_counted(ewt: Corpus) -> None:
         ("wordsense", 0, 0.97, {"NOUN"}),
     ],
 )
-def test_the_words_are_those_that_were_rated(
-    ewt: Corpus, subspace: str, place: int, share: float, tags: set[str]
-) -> None:
+def test_the_words_are_those_that_were_rated(ewt, subspace, place, share, tags):
     """A shift by one word would give an article or a preposition as often as a noun."""
     found = [
         s.upos[r.words[place]] in tags for s in ewt for r in s.ratings if r.subspace == subspace
@@ -404,9 +394,7 @@ def test_the_words_are_those_that_were_rated(
 
 @pytest.mark.slow
 @pytest.mark.real_data
-def test_results_of_its_tasks_are_known_as_of_this_version(
-    real_data: Path, tiny_bert: Path, tmp_path: Path
-) -> None:
+def test_results_of_its_tasks_are_known_as_of_this_version(real_data, tiny_bert, tmp_path):
     results = run(
         tiny_bert,
         tmp_path,

@@ -66,7 +66,7 @@ def blimp(path: Path, **files: str) -> Path:
     return path
 
 
-def test_blimp_is_read_in_alphabetical_order(tmp_path: Path) -> None:
+def test_blimp_is_read_in_alphabetical_order(tmp_path):
     second = blimp_line("npi", 0, "Even Ann ever ran.", "Even Ann ran ever.", "s-selection")
     first = [blimp_line("anaphor", i, f"He {i} saw himself.", f"He {i} saw it.") for i in (0, 1)]
     archive = blimp(tmp_path / "b.zip", npi=second + "\n", anaphor="\n".join(first) + "\n")
@@ -87,7 +87,7 @@ def test_blimp_is_read_in_alphabetical_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["{", '{"UID": "x"}'])
-def test_a_damaged_blimp_is_named(content: str, tmp_path: Path) -> None:
+def test_a_damaged_blimp_is_named(content, tmp_path):
     archive = blimp(tmp_path / "b.zip", npi=content)
     with pytest.raises(UserError, match=r"b\.zip: cannot be read \(.*\); fetch it again"):
         item_suites.read_blimp(source_of(archive=archive))
@@ -120,9 +120,7 @@ def clams(
     return item_suites.read_clams(source_of(archive=archive), **more)
 
 
-def test_clams_by_language_and_construction(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_clams_by_language_and_construction(tmp_path, monkeypatch):
     corpus = clams(tmp_path, monkeypatch, CLAMS)
     assert [(x.id, x.paradigm, x.phenomenon) for x in corpus.items] == [
         ("de.subj_rel-0", "de.subj_rel", "de"),
@@ -137,9 +135,7 @@ def test_clams_by_language_and_construction(
     assert french.texts["bad"] == ("l'auteur rient",)
 
 
-def test_a_clams_file_without_pairs_is_named_with_its_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clams_file_without_pairs_is_named_with_its_line(tmp_path, monkeypatch):
     content = "True\ta\nFalse\tb\nFalse\tc\nTrue\td\n"
     with pytest.raises(UserError, match=r"clams\.tar\.xz: de_evalset/x\.txt, line 3: no pair"):
         clams(tmp_path, monkeypatch, {"de_evalset/x.txt": content})
@@ -171,8 +167,8 @@ def suite(formulas: Sequence[str], *items: Mapping[str, Sequence[tuple[int, str]
 
 
 def test_syntaxgym_s_regions_are_written_with_a_space_before_each_but_the_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     gap = [(1, "I know"), (3, ""), (2, " who "), (4, "slept"), (10, "."), (9, "here  now")]
     first = [(1, ""), (2, "Slept"), (3, "well")]
     members = {
@@ -226,7 +222,7 @@ TABLES = {
 
 
 @pytest.fixture
-def diagnostics(tmp_path: Path) -> dict[str, Item]:
+def diagnostics(tmp_path):
     files = {}
     for role, rows in TABLES.items():
         files[role] = tmp_path / f"{role.upper()}.tsv"
@@ -239,7 +235,7 @@ def diagnostics(tmp_path: Path) -> dict[str, Item]:
     return {item.id: item for item in items}
 
 
-def test_expected_words_have_two_rivals(diagnostics: dict[str, Item]) -> None:
+def test_expected_words_have_two_rivals(diagnostics):
     item = diagnostics["CPRAG-0"]
     assert item.texts == {
         "expected": ("He lost. She played", " chess", "."),
@@ -252,9 +248,7 @@ def test_expected_words_have_two_rivals(diagnostics: dict[str, Item]) -> None:
     assert item.rivals == ("within category", "between category")
 
 
-def test_roles_are_completed_and_compared_where_the_target_is_usual(
-    diagnostics: dict[str, Item],
-) -> None:
+def test_roles_are_completed_and_compared_where_the_target_is_usual(diagnostics):
     several = diagnostics["ROLE-61-b"]
     assert several.answers == ("avoided", "met")
     assert several.texts == {x: ("who the star had", f" {x}", ".") for x in ("avoided", "met")}
@@ -275,7 +269,7 @@ def test_roles_are_completed_and_compared_where_the_target_is_usual(
         assert clusters == {pair.cluster or pair.id}
 
 
-def test_negation_turns_what_is_true_and_the_article_fits(diagnostics: dict[str, Item]) -> None:
+def test_negation_turns_what_is_true_and_the_article_fits(diagnostics):
     affirmative = diagnostics["NEG-SIMP-0-affirmative"]
     negative = diagnostics["NEG-SIMP-0-negative"]
     assert affirmative.texts == {
@@ -307,7 +301,7 @@ def test_negation_turns_what_is_true_and_the_article_fits(diagnostics: dict[str,
 # -- the user's own tables ----------------------------------------------------------------
 
 
-def test_pairs_in_csv_and_json_lines_are_the_same(tmp_path: Path) -> None:
+def test_pairs_in_csv_and_json_lines_are_the_same(tmp_path):
     rows = [
         {"sentence_good": "Cats, dogs sleep.", "sentence_bad": " Cats, dogs sleeps. ", "UID": "number",
          "linguistics_term": "agreement", "group": "g1"},
@@ -335,7 +329,7 @@ def test_pairs_in_csv_and_json_lines_are_the_same(tmp_path: Path) -> None:
     assert one.notes == {"items": 2, "paradigms": 2}
 
 
-def test_facts_are_written_from_their_templates(tmp_path: Path) -> None:
+def test_facts_are_written_from_their_templates(tmp_path):
     rows = [
         {"subject": "Oslo", "template": "[X] is in [Y] .", "object": " Norway", "relation": "in"},
         {"subject": " Oslo ", "template": "[Y] contains [X].", "object": "Norway"},
@@ -357,45 +351,7 @@ def test_facts_are_written_from_their_templates(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "says"),
-    [
-        ("a.csv", 'sentence_good,sentence_bad\nA b.,A c.\n"Two\nlines.",Two.\nx,\n', "line 5: sentence_bad is empty or not text"),
-        ("a.jsonl", '{"sentence_good":"a","sentence_bad":"b"}\n\n{"sentence_good":"a","sentence_bad":3}\n', "line 3: sentence_bad is empty or not text"),
-        ("a.jsonl", '{"sentence_good":"a","sentence_bad":"b"}\n{"sentence_good":"a"}\n', "line 2: sentence_bad is empty or not text"),
-        ("a.csv", "sentence_good,sentence_bad,group\na,b,  \n", "line 2: group is empty or not text"),
-        ("a.json", '[{"sentence_good":"a","sentence_bad":"b"},{"sentence_good":" ","sentence_bad":"b"}]', "row 2: sentence_good is empty or not text"),
-        ("a.csv", "subject,template,object\nO,[X] is.,N\n", r"line 2: the template '\[X\] is.' must have exactly one \[Y\]"),
-        ("a.csv", "subject,template,object\nO,[Y] [Y] [X],N\n", r"line 2: the template .* must have exactly one \[Y\]"),
-        ("a.csv", "subject,template,object\nO,is [Y],N\n", r"line 2: the template 'is \[Y\]' must have exactly one \[X\]"),
-        ("a.csv", "subject,template,object\n,[X] [Y],N\n", "line 2: subject is empty or not text"),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_is_named_with_file_and_line(
-    name: str, content: str, says: str, tmp_path: Path
-) -> None:
-    path = tmp_path / name
-    path.write_text(content)
-    with pytest.raises(UserError, match=says) as error:
-        find_corpus(str(path)).load()
-    assert str(error.value).startswith(str(path))
-    assert "\n" not in str(error.value)
-
-
-def test_items_go_with_no_labels_or_splits_and_with_no_other_kind(tmp_path: Path) -> None:
-    pairs, facts, other = (tmp_path / name for name in ("p.csv", "f.csv", "o.csv"))
-    pairs.write_text("sentence_good,sentence_bad\na,b\n")
-    facts.write_text("subject,template,object\na,[X] [Y],b\n")
-    other.write_text("text,label\na,b\n")
-    with pytest.raises(UserError, match="--group: does not apply to --corpus"):
-        find_corpus(str(pairs), group="x")
-    with pytest.raises(UserError, match="some files hold pairs, others facts; give one kind"):
-        find_corpus(str(pairs), str(facts)).load()
-    with pytest.raises(UserError, match="minimal pairs have the columns sentence_good"):
-        find_corpus(str(pairs), str(other))
-
-
-def test_files_of_one_name_have_items_of_their_own(tmp_path: Path) -> None:
+def test_files_of_one_name_have_items_of_their_own(tmp_path):
     paths = []
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
@@ -412,7 +368,7 @@ def test_files_of_one_name_have_items_of_their_own(tmp_path: Path) -> None:
 # -- what all corpora of items share ------------------------------------------------------
 
 
-def test_a_limit_is_of_each_paradigm(tmp_path: Path) -> None:
+def test_a_limit_is_of_each_paradigm(tmp_path):
     lines = [f"{p} {i},x,{p}" for i in range(4) for p in "abc"]
     path = tmp_path / "p.csv"
     path.write_text("\n".join(["sentence_good,sentence_bad,UID", *lines, "d 0,x,d"]))
@@ -427,7 +383,7 @@ def test_a_limit_is_of_each_paradigm(tmp_path: Path) -> None:
     assert sample_of_each(whole.items, 9) == list(whole.items)
 
 
-def test_a_limit_draws_from_the_whole_paradigm() -> None:
+def test_a_limit_draws_from_the_whole_paradigm():
     """CLAMS is sorted: its first thousand items of a paradigm have the same subject."""
     items = [minimal_pair(f"{i}", "p", f"good {i}", f"bad {i}") for i in range(4000)]
     few, more = sample_of_each(items, 100), sample_of_each(items, 400)
@@ -439,7 +395,7 @@ def test_a_limit_draws_from_the_whole_paradigm() -> None:
     assert all(70 < sum(q <= place // 1000 < q + 1 for place in places) < 130 for q in range(4))
 
 
-def test_any_change_of_an_item_changes_the_fingerprint() -> None:
+def test_any_change_of_an_item_changes_the_fingerprint():
     item = Item("1", "pairs", "p", {"good": ("a", "b"), "bad": ("c",)}, "ph", (WHOLE,))
     changes: dict[str, Any] = {
         "id": "2",
@@ -466,7 +422,7 @@ def test_any_change_of_an_item_changes_the_fingerprint() -> None:
 
 
 @pytest.mark.real_data
-def test_blimp_itself(real_data: Path, tmp_path: Path) -> None:
+def test_blimp_itself(real_data, tmp_path):
     source = find_corpus("blimp", data_dir=real_data, cache_dir=tmp_path, offline=True)
     corpus = source.load()
     counts = Counter(item.paradigm for item in corpus.items)
@@ -494,7 +450,7 @@ def test_blimp_itself(real_data: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.real_data
-def test_clams_and_the_diagnostics_themselves(real_data: Path, tmp_path: Path) -> None:
+def test_clams_and_the_diagnostics_themselves(real_data, tmp_path):
     places = {"data_dir": real_data, "cache_dir": tmp_path, "offline": True}
     whole = find_corpus("clams", **places).load()
     counts = Counter(item.phenomenon for item in whole.items)
@@ -512,7 +468,7 @@ def test_clams_and_the_diagnostics_themselves(real_data: Path, tmp_path: Path) -
     assert articles == {"a", "an"}
 
 
-def test_all_of_them_are_registered_as_items() -> None:
+def test_all_of_them_are_registered_as_items():
     kinds = {name: set(corpora.get(name).layers) for name in corpora}
     assert [name for name in kinds if kinds[name] == {"contexts"}] == ["lm-diagnostics"]
     languages = {f"clams-{x}" for x in ("en", "de", "fr", "he", "ru")}

@@ -2,7 +2,6 @@
 
 import json
 from functools import partial
-from pathlib import Path
 
 import pytest
 from datasets import ClassLabel, Dataset, Features, List, Value
@@ -165,8 +164,6 @@ def test_one_file_without_a_split_is_cut_and_a_column_split_is_heeded(tmp_path):
     documents = [{**row, "document": f"d{i % 5}"} for i, row in enumerate(ROWS * 10)]
     by = find_corpus(jsonl(tmp_path / "doc.jsonl", documents), task_from=("ner_tags",)).load()
     assert [len(by.splits[s]) for s in ("train", "dev", "test")] == [18, 6, 6]
-    with pytest.raises(UserError, match="has train, but no dev or test split"):
-        find_corpus(jsonl(tmp_path / "my-train.jsonl", ROWS), task_from=("ner_tags",))
 
 
 def test_odd_rows_are_counted(tmp_path):
@@ -177,86 +174,6 @@ def test_odd_rows_are_counted(tmp_path):
     assert notes["ner_tags: tags that continue no chunk, read as beginnings"] == 3
 
 
-ROW = '{"tokens": ["a"], "ner_tags": %s}\n'
-
-
-@pytest.mark.parametrize(
-    ("ending", "content", "message"),
-    [
-        ("jsonl", "", "contains no row"),
-        ("jsonl", ROW % '["O"]' + '{"tokens": [\n', "my.jsonl, line 2: not JSON"),
-        ("jsonl", '\n["a"]\n', "line 2: not a JSON object"),
-        ("json", '[{"a": 1}, 2]', "element 2: not a JSON object"),
-        ("json", '[{"a": 1}', "not JSON"),
-        ("json", "[]", "contains no row"),
-        ("jsonl", '{"words": ["a"], "x": 1}\n', "no column for tokens; the columns are words, x"),
-        ("jsonl", '{"tokens": ["a"], "x": ["O"]}\n', "no column for --task-from ner_tags"),
-        (
-            "jsonl",
-            ROW % '["O"]' + '\n{"tokens": ["a", "b"], "ner_tags": ["O"]}\n',
-            "line 3: 2 tokens, but 1 labels in ner_tags",
-        ),
-        ("jsonl", ROW % "[null]", "my.jsonl has no label"),
-        ("jsonl", ROW % '[["O"]]', "line 1: ner_tags is a list, ['O']; write 'O' alone"),
-        ("jsonl", ROW % "0.5" * 3 + ROW % '"x"', "line 4: ner_tags is 'x', but other rows have"),
-        ("jsonl", ROW % "1e39", "is 1e+39, which is out of range; rescale it to at most 1e+18"),
-        ("jsonl", ROW % "Infinity", "line 1: ner_tags is inf, which is out of"),
-        ("jsonl", '{"tokens": ["a", " "], "ner_tags": ["O", "O"]}\n', "line 1: token 2 is empty"),
-        (
-            "jsonl",
-            '{"tokens": "a b", "ner_tags": "O O"}\n',
-            "tokens is not a list of strings: 'a b'",
-        ),
-        ("jsonl", ROW % '["O"]' + ROW % '"O"', "line 2: ner_tags is not a list of labels"),
-        ("jsonl", '{"tokens": ["a"], "ner_tags": ["O"], "split": "x"}\n', "unknown split 'x'"),
-        ("jsonl", b'{"tokens": ["\xe9"], "ner_tags": ["O"]}\n', "line 1: not UTF-8"),
-        ("csv", "", "contains no row"),
-        ("csv", "tokens,ner_tags\n", "contains no row"),
-        ("csv", "tokens,ner_tags\na b,O O\nc,d,O O\n", "line 3: 3 cells, but the header has 2"),
-        ("csv", 'tokens,ner_tags\n"a b,O O\n', "line 2: the row starting here is not CSV"),
-        ("csv", 'tokens,ner_tags\na,O\n"b,O\nc,O\n', "line 3: the row starting here is not CSV"),
-        ("csv", "tokens,ner_tags\na b,O O\nc d,O O\na b,O\n", "line 4: 2 tokens, but 1 labels"),
-        ("csv", "tokens,tokens\na,b\n", "line 1: two columns have the same name"),
-        ("csv", "tokens,ner_tags\na,0.5\nb,1.5\nc,oops\n", "line 4: ner_tags is 'oops', but other"),
-        ("csv", b"tokens,ner_tags\n\xff,O\n", "line 2: not UTF-8"),
-        ("parquet", b"", "cannot be read as a table"),
-        ("parquet", b"PAR1 no parquet at all", "cannot be read as a table"),
-    ],
-)
-def test_damaged_tables(tmp_path, ending, content, message):
-    path = tmp_path / f"my.{ending}"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    assert_refused(path, message)
-
-
-LISTS_AS_TEXT = [
-    ("[1 0 0 5]", "[0 0]"),
-    ("(1, 0, 0, 5)", "(0, 0)"),
-    ("{1, 0, 2, 5}", "{0, 1}"),
-    ("tensor([1, 0, 0, 5])", "tensor([0, 0], device='cpu')"),
-    ("[[1] [0] [0] [5]]", "[[0] [0]]"),
-    ("['B-PER' 'O'\n 'O' 'B-LOC']", "['O' 'O']"),
-    ("  [B-PER, O, O, B-LOC] ", "[]"),
-]
-
-
-@pytest.mark.parametrize(
-    ("column", "one", "other"),
-    [("tokens", *LISTS_AS_TEXT[0]), *(("ner_tags", *texts) for texts in LISTS_AS_TEXT)],
-)
-def test_lists_written_as_text_are_refused(tmp_path, column, one, other):
-    rows = [{"tokens": "a b c d", "ner_tags": "O O O O"}, {"tokens": "a b", "ner_tags": "O O"}]
-    rows = [{**row, column: text} for row, text in zip(rows, (one, other), strict=True)]
-    cells = [f'"{row["tokens"]}","{row["ner_tags"]}"' for row in rows]
-    path = tmp_path / "my.csv"
-    path.write_text("tokens,ner_tags\n" + "\n".join(cells) + "\n")
-    assert_refused(path, f": {column} is a list written as text")
-    if column == "ner_tags":
-        lists = [{**row, "tokens": row["tokens"].split()} for row in rows]
-        path = jsonl(tmp_path / "my.jsonl", lists)
-        assert_refused(path, "line 1: ner_tags is a list written as text")
-
-
 def test_brackets_in_text_are_no_lists(tmp_path):
     path = tmp_path / "my.csv"
     rows = ['"[ laughs ]",p', '"[CLS] a b [SEP]",q', '"( no , really )",p', "a [MASK],(ii)"]
@@ -265,18 +182,10 @@ def test_brackets_in_text_are_no_lists(tmp_path):
     assert len(list(corpus)) == 32
 
 
-@pytest.mark.parametrize(
-    ("indent", "message"),
-    [
-        (None, "the columns are data (if the rows lie below one of these keys, give --field KEY)."),
-        (1, "my.json, line 1: not JSON"),
-    ],
-)
-def test_an_object_that_holds_the_rows_is_no_row(tmp_path, indent, message):
+@pytest.mark.parametrize("indent", [None, 1])
+def test_an_object_that_holds_the_rows_is_no_row(tmp_path, indent):
     path = tmp_path / "my.json"
     path.write_text(json.dumps({"data": ROWS}, indent=indent))
-    assert_refused(path, message)
-    assert_refused(path, "give --field KEY")
     found = find_corpus(str(path), task_from=("ner_tags",), field="data").load()
     assert sorted(
         label for split in found.splits for label in labels(found, split=split)
@@ -309,7 +218,7 @@ def test_spaces_at_the_edges_of_words_are_removed_and_counted(tmp_path, edge):
     ]
     assert corpus.notes["words with spaces at their edges, which were removed"] == 3 * 8
     rows[1]["tokens"] = ["a", edge]
-    with pytest.raises(UserError, match=r"line 2: token 2 is empty; remove it and its label"):
+    with pytest.raises(UserError, match="line 2: token 2 is empty"):
         find_corpus(jsonl(tmp_path / "one.jsonl", rows), task_from=("y",))
 
 
@@ -383,18 +292,9 @@ def test_labels_that_only_look_like_chunk_tags_are_classes(tmp_path, tags):
 
 
 def test_a_damaged_row_of_parquet_is_named_by_its_number(tmp_path):
-    path = tmp_path / "my.parquet"
-    parquet(path, [*ROWS, {"tokens": ["a", "b"], "ner_tags": ["O"]}])
-    assert_refused(path, "my.parquet, row 4: 2 tokens, but 1 labels")
-
-
-def assert_refused(path, message):
-    path = Path(path)
-    with pytest.raises(UserError) as caught:
-        find_corpus(str(path), task_from=("ner_tags",)).load()
-    assert message in str(caught.value)
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
+    path = parquet(tmp_path / "my.parquet", [*ROWS, {"tokens": ["a", "b"], "ner_tags": ["O"]}])
+    with pytest.raises(UserError, match=r"my\.parquet, row 4: 2 tokens, but 1 labels"):
+        find_corpus(path, task_from=("ner_tags",))
 
 
 run_linear = partial(run, probes="linear", layers=(0, 1), limit=None)

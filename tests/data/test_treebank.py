@@ -100,14 +100,6 @@ def copy(tmp_path, *splits, name="UD_Spanish-Probe", prefix="es_probe"):
     return str(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["mine.conllu", "en_x-ud-dev.conllu"])
-def test_an_empty_file_is_named(name, tmp_path):
-    (tmp_path / name).touch()
-    with pytest.raises(UserError) as caught:
-        find_corpus(str(tmp_path / name))
-    assert str(caught.value) == f"{tmp_path / name}: the file is empty."
-
-
 def test_missing_splits_are_cut_only_when_asked(tmp_path):
     folder = copy(tmp_path, "train", "test")
     with pytest.raises(

@@ -40,9 +40,7 @@ def tokens(tokenizer: PreTrainedTokenizerFast, *words: str) -> list[list[str]]:
         ("gemma", [["▁the"], ["▁light"]]),
     ],
 )
-def test_every_word_is_split_as_after_a_space_even_the_first(
-    name: str, expected: list[list[str]]
-) -> None:
+def test_every_word_is_split_as_after_a_space_even_the_first(name, expected):
     assert tokens(fast(name), "the", "light") == expected
 
 
@@ -66,20 +64,20 @@ def sentencepiece(pre_tokenizer: Any, normalizer: Any = None) -> PreTrainedToken
 
 @pytest.mark.parametrize("split", [True, False])
 @pytest.mark.parametrize("scheme", ["always", "first", "never"])
-def test_metaspace_marks_every_word_under_every_prepend_scheme(scheme: str, split: bool) -> None:
+def test_metaspace_marks_every_word_under_every_prepend_scheme(scheme, split):
     metaspace = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=split)
     found = tokens(sentencepiece(metaspace), "the", "light", "zzz")
     assert ["".join(word) for word in found] == ["▁the", "▁light", "▁<unk>"]
 
 
-def test_a_normalizer_that_replaces_spaces_marks_every_word() -> None:
+def test_a_normalizer_that_replaces_spaces_marks_every_word():
     """As in Llama 2's older files: no pre-tokenizer, a prefix and a replacement."""
     normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     found = tokens(sentencepiece(None, normalizer), "the", "light")
     assert ["".join(word) for word in found] == ["▁the", "▁light"]
 
 
-def test_a_tokenizer_that_splits_single_words_differently_is_refused() -> None:
+def test_a_tokenizer_that_splits_single_words_differently_is_refused():
     """Digraphs across spaces: no way of giving words one by one yields running text."""
     tokenizer = fast("gpt2")
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Split("w t", "isolated")
@@ -100,9 +98,7 @@ def test_a_tokenizer_that_splits_single_words_differently_is_refused() -> None:
         ("qwen2", "<|im_start|>", None),
     ],
 )
-def test_a_word_that_looks_like_a_special_token_is_text(
-    name: str, word: str, expected: list[str] | None
-) -> None:
+def test_a_word_that_looks_like_a_special_token_is_text(name, word, expected):
     tokenizer = fast(name)
     (found,) = tokens(tokenizer, word)
     assert word not in found
@@ -123,9 +119,7 @@ def test_a_word_that_looks_like_a_special_token_is_text(
         (fast("gpt2"), ("a", "\U0001f602", "ӄэй"), ()),
     ],
 )
-def test_words_that_hold_the_unknown_token_are_counted(
-    tokenizer: Any, words: tuple[str, ...], holding: tuple[int, ...]
-) -> None:
+def test_words_that_hold_the_unknown_token_are_counted(tokenizer, words, holding):
     found = tokens(tokenizer, *words)
     assert tuple(i for i, its in enumerate(found) if tokenizer.unk_token in its) == holding
     count = WordTokenizer(tokenizer)
@@ -138,7 +132,7 @@ def test_words_that_hold_the_unknown_token_are_counted(
             assert count([Text(words, (i, i + 1), mask=i)])[0].unknown == 0
 
 
-def test_without_an_unknown_token_the_word_is_named() -> None:
+def test_without_an_unknown_token_the_word_is_named():
     pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
     )
@@ -148,7 +142,7 @@ def test_without_an_unknown_token_the_word_is_named() -> None:
         tokens(tokenizer, "a", "\u200b")
 
 
-def test_a_slow_tokenizer_is_refused() -> None:
+def test_a_slow_tokenizer_is_refused():
     from transformers import ByT5Tokenizer
 
     with pytest.raises(UserError, match="ByT5Tokenizer is not a fast tokenizer"):
@@ -159,12 +153,12 @@ def test_a_slow_tokenizer_is_refused() -> None:
     ("word_ids", "complaint"),
     [([0, None, 1], "piece 1 belongs to no word"), ([0, 2, 1], "pieces of word 1 lie after")],
 )
-def test_pieces_that_do_not_align_raise(word_ids: list[int | None], complaint: str) -> None:
+def test_pieces_that_do_not_align_raise(word_ids, complaint):
     with pytest.raises(UserError, match=complaint):
         word_of_pieces(word_ids, ["three", "odd", "words"])
 
 
-def test_merges_are_not_left_out_at_random() -> None:
+def test_merges_are_not_left_out_at_random():
     tokenizer, random = fast("gpt2"), fast("gpt2")
     random.backend_tokenizer.model.dropout = 0.5
     words = ("birds", "watched", "kayaks", "witnesses")

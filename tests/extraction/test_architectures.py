@@ -134,7 +134,7 @@ class Case:
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
-def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
+def case(request, tmp_path_factory):
     name = request.param
     folder = tmp_path_factory.mktemp(name)
     tiny = tiny_models.save(name, folder)
@@ -163,12 +163,12 @@ def assert_close(
 
 
 @pytest.mark.parametrize("pooling", ["mean", "first", "last"])
-def test_word_vectors_are_those_of_a_plain_forward_pass(case: Case, pooling: str) -> None:
+def test_word_vectors_are_those_of_a_plain_forward_pass(case, pooling):
     expected = {text: case.by_hand(text, pooling) for text in TEXTS}
     assert_close(case.ours(TEXTS, pooling, batch_tokens=256), expected)
 
 
-def test_texts_in_a_batch_do_not_change_each_other(case: Case) -> None:
+def test_texts_in_a_batch_do_not_change_each_other(case):
     together = case.ours(TEXTS, "mean", batch_tokens=4096)
     for text in TEXTS:
         alone = case.ours([text], "mean", batch_tokens=1)[text]
@@ -176,7 +176,7 @@ def test_texts_in_a_batch_do_not_change_each_other(case: Case) -> None:
             torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
 
-def test_a_hidden_word_is_one_mask_or_cut_away(case: Case) -> None:
+def test_a_hidden_word_is_one_mask_or_cut_away(case):
     words = tuple(str.split("the keeper of the lights counts the boats before dark"))
     masks = MASKED in case.tiny.named and not case.name.startswith("gemma")
     assert (case.encoder.words.mask_id is not None) is masks
@@ -271,7 +271,7 @@ def _first(output: Any) -> torch.Tensor:
     return (output[0] if isinstance(output, tuple) else output).detach()
 
 
-def test_layers_are_what_the_table_says(case: Case) -> None:
+def test_layers_are_what_the_table_says(case):
     """docs/architectures.md, row by row: layer 0, the blocks' outputs, the final norm."""
     text = Text(("nobody", "knows", "why"), (0, 3))
     (pieces,) = case.encoder.split([text])
@@ -365,13 +365,13 @@ def layers_of_class(name: str) -> bool | None:
 
 
 @pytest.mark.parametrize("name", USUAL)
-def test_layers_of_any_class_are_the_input_and_the_outputs_of_its_blocks(name: str) -> None:
+def test_layers_of_any_class_are_the_input_and_the_outputs_of_its_blocks(name):
     assert layers_of_class(name) is (name not in UNSEEN)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", every_architecture.CLASSES)
-def test_layers_of_every_class_that_can_be_built(name: str) -> None:
+def test_layers_of_every_class_that_can_be_built(name):
     try:
         found = layers_of_class(name)
     except LookupError:
@@ -387,7 +387,7 @@ def test_layers_of_every_class_that_can_be_built(name: str) -> None:
         ("Rwkv", {"attention_hidden_size": 16, "num_hidden_layers": 8}),  # halved after block 6
     ],
 )
-def test_layers_from_blocks_are_changed_and_read_by_the_head(name: str, sizes: Any) -> None:
+def test_layers_from_blocks_are_changed_and_read_by_the_head(name, sizes):
     tiny = FAMILIES["bert"].tokenizer()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
     config = every_architecture.CLASSES[name](
@@ -414,7 +414,7 @@ def test_layers_from_blocks_are_changed_and_read_by_the_head(name: str, sizes: A
 
 
 @pytest.mark.parametrize("name", ["Mamba", "Mamba2", "FalconMamba", "Rwkv", "Jamba"])
-def test_only_models_whose_layers_were_shifted_have_another_key(name: str, tmp_path: Path) -> None:
+def test_only_models_whose_layers_were_shifted_have_another_key(name, tmp_path):
     next(every_architecture.built(name)).save_pretrained(tmp_path)
     tiny_models.save_tokenizer("bert", tmp_path)
     source = find_model(str(tmp_path))
@@ -445,7 +445,7 @@ class Early(transformers.XLMModel):
 
 
 @pytest.mark.parametrize("kind", [Shifted, Early])
-def test_layers_that_are_not_those_of_blocks_are_refused(kind: Any) -> None:
+def test_layers_that_are_not_those_of_blocks_are_refused(kind):
     tiny = FAMILIES["bert"].tokenizer()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
     sizes = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2}
@@ -520,7 +520,7 @@ class Odd(transformers.PreTrainedModel):
         ("scaled, normed, tuple", False),
     ],
 )
-def test_blocks_in_code_of_others(kind: str, accepted: bool, layers: int) -> None:
+def test_blocks_in_code_of_others(kind, accepted, layers):
     tiny = FAMILIES["bert"].tokenizer()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
     torch.manual_seed(7)
@@ -538,7 +538,7 @@ def test_blocks_in_code_of_others(kind: str, accepted: bool, layers: int) -> Non
             Encoder(Odd(config), tokenizer, name="m", device="cpu")
 
 
-def test_a_changed_model_in_memory_is_read_anew() -> None:
+def test_a_changed_model_in_memory_is_read_anew():
     tiny = FAMILIES["bert"].tokenizer()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
     config = transformers.MambaConfig(

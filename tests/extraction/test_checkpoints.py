@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import shutil
 from pathlib import Path
 from random import Random
 
@@ -215,18 +214,6 @@ def test_quantised_weights_that_were_read_without_scales_have_another_key(tiny_q
     assert stored.digest != hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
 
 
-@pytest.mark.parametrize("planned", [False, True])
-@pytest.mark.parametrize("part", [None, "text_config"])
-def test_a_quantiser_that_transformers_does_not_know_is_refused_by_name(quantised, planned, part):
-    made = Path(quantised(quant_method="modelopt"))
-    if part:
-        config = json.loads((made / "config.json").read_text())
-        config[part] = {"quantization_config": config.pop("quantization_config")}
-        (made / "config.json").write_text(json.dumps(config))
-    with pytest.raises(UserError, match=r"quantised \(modelopt\) in a way that .* not read\. Use"):
-        load_encoder(find_model(str(made), planned=planned), device="cpu", planned=planned)
-
-
 def test_a_quantiser_that_is_not_there_after_loading_is_refused(fp8, monkeypatch):
     load = transformers.modeling_utils.get_hf_quantizer
 
@@ -239,33 +226,6 @@ def test_a_quantiser_that_is_not_there_after_loading_is_refused(fp8, monkeypatch
     monkeypatch.setattr("transformers.modeling_utils.get_hf_quantizer", none)
     with pytest.raises(UserError, match=r"quantised \(fp8\) .* it does not use .*_scale_inv"):
         load_encoder(find_model(str(fp8)), device="cpu")
-
-
-@pytest.mark.parametrize(
-    ("name", "refused"),
-    [
-        *((f"layers.0.mlp.up_proj.{x}", True) for x in ("weight_scale", "scales", "qzeros", "SCB")),
-        *((f"layers.0.mlp.up_proj.{x}", True) for x in ("qscale_weight", "weight_scaler")),
-        ("lm_head.scale_weight", True),
-        *((f"layers.0.mlp.up_proj.{x}", True) for x in ("weight.absmax", "weight_zero_point")),
-        ("layers.0.mlp.up_proj.input_scale", False),
-        ("layers.0.self_attn.k_scale", False),
-        ("layers.0.mlp.up_proj.lora_A", False),
-    ],
-)
-def test_a_scale_that_is_not_used_is_refused(tiny_qwen, tmp_path, name, refused):
-    shutil.copytree(tiny_qwen, tmp_path, dirs_exist_ok=True)
-    path = tmp_path / "model.safetensors"
-    stored = load_file(path) | {name: torch.ones(1)}
-    if "lm_head" in name:
-        stored["lm_head.weight"] = stored["embed_tokens.weight"].clone()
-    save_file(stored, path, metadata={"format": "pt"})
-    if refused:
-        with pytest.raises(UserError, match=f"it does not use {name}") as error:
-            load_encoder(find_model(str(tmp_path)), device="cpu", lm_head="head" in name)
-        assert "\n" not in str(error.value)
-    else:
-        assert load_encoder(find_model(str(tmp_path)), device="cpu").notes
 
 
 @pytest.mark.parametrize("bits", [8, 4])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -115,7 +114,7 @@ class Entropies(Toy, AttentionCollector):
     ],
 )
 @pytest.mark.parametrize("batch_tokens", [1, 200])
-def test_attention_is_that_of_eager_maps(name: str, kind: str, batch_tokens: int) -> None:
+def test_attention_is_that_of_eager_maps(name, kind, batch_tokens):
     """Also that of T5, with its bias, and of models that compute attention in their own way."""
     encoder = encoder_of(name, kind)
     config = encoder.model.config
@@ -143,7 +142,7 @@ def test_attention_is_that_of_eager_maps(name: str, kind: str, batch_tokens: int
             torch.testing.assert_close(ours, theirs[0], rtol=1e-4, atol=1e-5)
 
 
-def test_rows_of_a_sliding_window_see_its_tokens_alone() -> None:
+def test_rows_of_a_sliding_window_see_its_tokens_alone():
     """The first block of Gemma 2 has one, the second has not."""
     model, tokenizer = build("gemma2", "Gemma2Model")
     model.config.sliding_window = 3
@@ -185,7 +184,7 @@ class Logits(Toy):
         ("llama-3", "LlamaForCausalLM"),
     ],
 )
-def test_logits_where_they_are_wanted_are_those_of_a_full_pass(name: str, kind: str) -> None:
+def test_logits_where_they_are_wanted_are_those_of_a_full_pass(name, kind):
     model, tokenizer = build(name, kind)
     encoder = Encoder(model, tokenizer, name=name, device="cpu")
     found = collected(encoder, TEXTS, Logits(), 200)
@@ -203,9 +202,7 @@ def test_logits_where_they_are_wanted_are_those_of_a_full_pass(name: str, kind: 
 @pytest.mark.parametrize(
     ("name", "kind"), [("bert", "BertForMaskedLM"), ("gpt2", "GPT2LMHeadModel")]
 )
-def test_a_head_is_loaded_from_a_folder_around_the_same_base(
-    name: str, kind: str, tmp_path: Path
-) -> None:
+def test_a_head_is_loaded_from_a_folder_around_the_same_base(name, kind, tmp_path):
     """Also around that of a random twin, whose word vectors are those of the twin without it."""
     model, tokenizer = build(name, kind)
     model.save_pretrained(tmp_path)
@@ -237,9 +234,7 @@ def test_a_head_is_loaded_from_a_folder_around_the_same_base(
         (float("nan"), "float16", NotFiniteError),
     ],
 )
-def test_vectors_are_stored_if_they_are_finite_and_in_range(
-    value: float, storage: Any, error: Any
-) -> None:
+def test_vectors_are_stored_if_they_are_finite_and_in_range(value, storage, error):
     encoder = encoder_of("gpt2", "GPT2Model")
     texts = [Text(("a", "b"), (0, 2)), Text(("b", "c", "a"), (1, 3))]
     (piece,) = encoder.split([Text(("c",), (0, 1))])[0].ids
@@ -300,7 +295,7 @@ def texts(*lengths: int) -> list[Text]:
 
 @pytest.mark.parametrize("kind", ODD)
 @pytest.mark.parametrize("n_words", [3, 12, 30])
-def test_maps_that_cannot_be_read_are_refused(kind: str, n_words: int) -> None:
+def test_maps_that_cannot_be_read_are_refused(kind, n_words):
     encoder = odd_encoder(kind)
     used = encoder.model.config._attn_implementation
     with pytest.raises(UserError, match=r"computes attention in its own way, which cannot be obse"):

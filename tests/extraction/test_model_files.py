@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 import torch
+from model_folders import configure, write_index
 from safetensors.torch import save_file
 
 from probes.common.errors import UserError
@@ -164,17 +165,8 @@ def test_a_twin_is_known_by_its_name(name, model, expected):
     assert is_twin_name(name, model) is expected
 
 
-def with_index(folder, names):
-    """Lets the index of a model say that its weights are in files of these names."""
-    whole = folder / "model.safetensors"
-    (folder / "part.safetensors").write_bytes(whole.read_bytes())
-    whole.unlink()
-    index = {"metadata": {}, "weight_map": {f"weight {n}": name for n, name in enumerate(names)}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-
-
 def test_the_digest_covers_the_files_of_the_index(model_copy):
-    with_index(model_copy, ["part.safetensors"])
+    write_index(model_copy, ["part.safetensors"])
     (model_copy / "model-00001-of-00002.safetensors").write_bytes(b"of no use")
     before = find_model(str(model_copy))
     (model_copy / "model-00001-of-00002.safetensors").write_bytes(b"other")
@@ -184,69 +176,6 @@ def test_the_digest_covers_the_files_of_the_index(model_copy):
     assert find_model(str(model_copy)).digest != before.digest
     with pytest.raises(UserError, match="changed while they were read"):
         before.require_unchanged()
-
-
-def rename_weights(name):
-    return lambda folder: (folder / "model.safetensors").rename(folder / name)
-
-
-def leave_only(name, content=""):
-    """A change to a folder with one file."""
-
-    def change(folder):
-        shutil.rmtree(folder)
-        folder.mkdir()
-        (folder / name).write_text(content)
-
-    return change
-
-
-def without_tokenizer(folder):
-    for name in ("tokenizer.json", "vocab.txt"):
-        (folder / name).unlink(missing_ok=True)
-
-
-def move_inside(folder):
-    """As sentence-transformers 1 had it, beside a pooling layer; checkpoints are in folders, too."""
-    folder.rename(folder.parent / "0_Transformer")
-    (folder / "0_Pooling").mkdir(parents=True)
-    (folder.parent / "0_Transformer").rename(folder / "0_Transformer")
-    (folder / "0_Pooling" / "config.json").write_text("{}")
-
-
-def index_of(name):
-    return lambda folder: with_index(folder, ["part.safetensors", name])
-
-
-def adapter(content):
-    return lambda folder: (folder / "adapter_config.json").write_text(content)
-
-
-OF_BERT = '{"base_model_name_or_path": "bert-base-uncased"}'
-REFUSED = [
-    (rename_weights("pytorch_model.bin"), "only pickled weights"),
-    (rename_weights("tf_model.h5"), r"only in another format \(tf_model\.h5\)"),
-    (rename_weights("model.onnx"), r"only in another format \(model\.onnx\)"),
-    (leave_only("model.onnx"), r"only in another format \(model\.onnx\)"),
-    (without_tokenizer, "holds no tokenizer"),
-    (lambda folder: configure(folder, transformers_weights="other.safetensors"), r"config\.json names 'other.safetensors' as its weights"),
-    (index_of("../copy/part.safetensors"), r"lists '\.\./copy/part\.safetensors', which is not a safetensors file in"),
-    (index_of("weights.bin"), "lists 'weights.bin', which is not a safetensors file in"),
-    (index_of("gone.safetensors"), "gone.safetensors is missing, but model.safetensors.index.json lists it"),
-    (move_inside, r"holds no config\.json, .* give --model .*/0_Transformer$"),
-    (adapter(OF_BERT), "holds an adapter of bert-base-uncased, which is only part"),
-    (adapter('{"model_name": "roberta-base"}'), "holds an adapter of roberta-base, which is only part"),
-    (adapter("{}"), "holds an adapter, which is only part"),
-    (adapter("["), "holds an adapter, which is only part"),
-    (leave_only("adapter_config.json", OF_BERT), "holds an adapter of bert-base-uncased, which is only part"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("change", "message"), REFUSED, ids=[x[-1][:40] for x in REFUSED])
-def test_a_folder_that_holds_no_whole_model_is_refused(model_copy, change, message):
-    change(model_copy)
-    with pytest.raises(UserError, match=message):
-        find_model(str(model_copy))
 
 
 def test_names_of_folders_are_made_printable(tiny_bert, tmp_path):
@@ -270,16 +199,10 @@ def bare(tiny_bert, tmp_path):
     """A model without weights."""
     copy = tmp_path / "m"
     shutil.copytree(tiny_bert, copy, ignore=shutil.ignore_patterns("*.safetensors"))
-    configure(copy, dtype="float32")
+    config = json.loads((copy / "config.json").read_text())
+    del config["dtype"]
+    (copy / "config.json").write_text(json.dumps(config))
     return copy
-
-
-def configure(bare, **settings):
-    path = bare / "config.json"
-    config = json.loads(path.read_text())
-    for name in ("dtype", "torch_dtype"):
-        config.pop(name, None)
-    path.write_text(json.dumps(config | settings))
 
 
 def save(path, *tensors):

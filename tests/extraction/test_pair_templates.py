@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import tiny_models
@@ -22,7 +20,7 @@ WITHOUT = ("gpt2", "gpt-neox", "qwen2", "qwen3", "opt")
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_a_filled_template_is_the_tokenizer_s_own_pair(name: str, tmp_path: Path) -> None:
+def test_a_filled_template_is_the_tokenizer_s_own_pair(name, tmp_path):
     tiny_models.save(name, tmp_path)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path)
     words = WordTokenizer(tokenizer)

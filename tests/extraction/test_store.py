@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from collections.abc import Iterator
 from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,12 +40,12 @@ LAYERS = (0, 1, 2)
 
 
 @pytest.fixture(autouse=True)
-def _small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small_shards(monkeypatch):
     small_shards(monkeypatch, 64)
 
 
 @pytest.fixture
-def reference(encoder: Encoder, tmp_path: Path) -> dict[str, bytes]:
+def reference(encoder, tmp_path):
     """The files of all stores, made in order by one process."""
     collect(reading_of(tmp_path / "reference", encoder, VIEW), encoder, 64)
     return files_below(tmp_path / "reference")
@@ -61,7 +60,7 @@ def arrays_in(files: dict[str, bytes]) -> dict[tuple[str, str], bytes]:
 # -- what is stored -----------------------------------------------------------------------
 
 
-def test_rows_of_a_text_are_its_words_vectors(encoder: Encoder, tmp_path: Path) -> None:
+def test_rows_of_a_text_are_its_words_vectors(encoder, tmp_path):
     vectors = vectors_of(reading_of(tmp_path, encoder, VIEW), encoder, 64)
     assert vectors.n_shards >= 4
     assert vectors.n_layers == 3
@@ -88,8 +87,8 @@ def test_rows_of_a_text_are_its_words_vectors(encoder: Encoder, tmp_path: Path) 
 
 
 def test_bytes_do_not_depend_on_the_order_and_lost_shards_are_made_again(
-    encoder: Encoder, reference: dict[str, bytes], tmp_path: Path
-) -> None:
+    encoder, reference, tmp_path
+):
     reading = reading_of(tmp_path / "lost", encoder, VIEW)
     collect(reading, encoder, 64)
     shards = shards_of_store(reading)
@@ -108,9 +107,7 @@ def test_bytes_do_not_depend_on_the_order_and_lost_shards_are_made_again(
     }
 
 
-def test_bytes_do_not_depend_on_layers_that_were_asked_for_before(
-    encoder: Encoder, reference: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_bytes_do_not_depend_on_layers_that_were_asked_for_before(encoder, reference, tmp_path):
     cache = tmp_path / "layers"
     collect(reading_of(cache, encoder, VIEW, [1]), encoder, 64)
     assert {name for _, name in arrays_in(files_below(cache))} == {"layer-01.npy"}
@@ -137,9 +134,7 @@ def encode_alone(reading: StoreRequest, encoder: Encoder) -> None:
 
 @pytest.mark.parametrize("kind", ["threads", "processes"])
 @pytest.mark.parametrize("n", [2, 4])
-def test_bytes_do_not_depend_on_how_many_encode_at_once(
-    n: int, kind: str, tiny_bert: Path, reference: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_bytes_do_not_depend_on_how_many_encode_at_once(n, kind, tiny_bert, reference, tmp_path):
     start: Any = threading.Thread if kind == "threads" else get_context("fork").Process
     encoders = [load_encoder(find_model(str(tiny_bert)), device="cpu") for _ in range(n)]
     given = [(reading_of(tmp_path / "shared", each, VIEW), each) for each in encoders]
@@ -156,9 +151,7 @@ def test_bytes_do_not_depend_on_how_many_encode_at_once(
 # -- room on disk -------------------------------------------------------------------------
 
 
-def test_the_estimate_is_what_is_written(
-    encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_estimate_is_what_is_written(encoder, tmp_path, monkeypatch):
     free: list[int] = []
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=free[-1]))
 
@@ -195,7 +188,7 @@ LOUD = Text(("she", "counts", "zzz", "boats", "the", "boats"), (0, 6))
 
 
 @pytest.fixture
-def loud() -> Iterator[Any]:
+def loud():
     """A view, and encoders for which "zzz", a space and three z, is beyond fp16 at layer 0."""
     texts = [text for text in VIEW.texts if text != LOUD]
     view = View("plain", (*texts[:20], LOUD, *texts[20:]))
@@ -215,9 +208,7 @@ def where(reading: StoreRequest, text: Text) -> int:
     return number
 
 
-def test_a_vector_beyond_fp16_moves_everything_to_fp32(
-    loud: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_vector_beyond_fp16_moves_everything_to_fp32(loud, tmp_path, capsys):
     view, make = loud
     encoder = make()
     narrow = reading_of(tmp_path, encoder, view)
@@ -248,9 +239,7 @@ def test_a_vector_beyond_fp16_moves_everything_to_fp32(
     assert len(list((tmp_path / "vectors").iterdir())) == 2
 
 
-def test_a_vector_that_is_not_finite_is_named_and_its_shard_is_not_kept(
-    loud: Any, tmp_path: Path
-) -> None:
+def test_a_vector_that_is_not_finite_is_named_and_its_shard_is_not_kept(loud, tmp_path):
     view, make = loud
     encoder = make(float("nan"))
     reading = reading_of(tmp_path, encoder, view)
@@ -268,9 +257,7 @@ def test_a_vector_that_is_not_finite_is_named_and_its_shard_is_not_kept(
 # -- what cannot be read ------------------------------------------------------------------
 
 
-def test_a_folder_without_a_manifest_is_begun_unless_it_has_shards(
-    encoder: Encoder, reference: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_a_folder_without_a_manifest_is_begun_unless_it_has_shards(encoder, reference, tmp_path):
     reading = reading_of(tmp_path / "begun", encoder, VIEW)
     reading.folder.mkdir(parents=True)
     assert [len(shard.texts) for shard in reading.missing()] == [len(VIEW.texts)]
@@ -282,7 +269,7 @@ def test_a_folder_without_a_manifest_is_begun_unless_it_has_shards(
 
 
 @pytest.mark.parametrize("why", ["", "[]", "{}", '{"why"'])
-def test_a_damaged_note_of_replacement_is_named(why: str, encoder: Encoder, tmp_path: Path) -> None:
+def test_a_damaged_note_of_replacement_is_named(why, encoder, tmp_path):
     reading = reading_of(tmp_path, encoder, VIEW)
     reading.folder.mkdir(parents=True)
     (reading.folder / REPLACED).write_text(why)
@@ -290,7 +277,7 @@ def test_a_damaged_note_of_replacement_is_named(why: str, encoder: Encoder, tmp_
         reading_of(tmp_path, encoder, VIEW)
 
 
-def test_a_store_under_another_key_s_name_is_refused(encoder: Encoder, tmp_path: Path) -> None:
+def test_a_store_under_another_key_s_name_is_refused(encoder, tmp_path):
     reading = reading_of(tmp_path, encoder, VIEW)
     collect(reading, encoder, 64)
     other = StoreKey("another model", reading.key.view, "float32", "word vectors v1", {})
@@ -299,9 +286,7 @@ def test_a_store_under_another_key_s_name_is_refused(encoder: Encoder, tmp_path:
         StoredVectors(tmp_path, other, VIEW)
 
 
-def test_a_shard_that_is_deleted_is_made_again(
-    encoder: Encoder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_shard_that_is_deleted_is_made_again(encoder, tmp_path, capsys):
     """Also if a part that was asked for later has a folder of its own."""
     cache = tmp_path / "two"
     collect(reading_of(cache, encoder, SHORT_VIEW, [0, 1]), encoder, 64)

@@ -87,12 +87,12 @@ def by_piece(
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def folders(tmp_path_factory):
     return grammar_models(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
-def plain(folders: dict[str, Path]) -> dict[str, tuple[Any, Any]]:
+def plain(folders):
     """Models and tokenizers as transformers loads them."""
     return {
         kind: (CLASSES[kind].from_pretrained(path).eval(), AutoTokenizer.from_pretrained(path))
@@ -101,7 +101,7 @@ def plain(folders: dict[str, Path]) -> dict[str, tuple[Any, Any]]:
 
 
 @pytest.fixture(scope="module")
-def encoders(folders: dict[str, Path]) -> dict[str, Encoder]:
+def encoders(folders):
     return {
         kind: load_encoder(find_model(str(path)), device="cpu", lm_head=True)
         for kind, path in folders.items()
@@ -109,7 +109,7 @@ def encoders(folders: dict[str, Path]) -> dict[str, Encoder]:
 
 
 @pytest.fixture(scope="module", params=["masked", "causal"])
-def kind(request: pytest.FixtureRequest) -> str:
+def kind(request):
     return str(request.param)
 
 
@@ -124,7 +124,7 @@ def distribution(model: Any, ids: Sequence[int]) -> np.ndarray:
 
 
 @pytest.mark.slow
-def test_masked_scores_are_the_slow_ones(encoders: Any, plain: Any) -> None:
+def test_masked_scores_are_the_slow_ones(encoders, plain):
     found, several = by_piece(encoders["masked"], TEXTS), 0
     for text, its in zip(TEXTS, found, strict=True):
         alone = pseudo_log_likelihood(*plain["masked"], text)
@@ -136,14 +136,14 @@ def test_masked_scores_are_the_slow_ones(encoders: Any, plain: Any) -> None:
 
 
 @pytest.mark.slow
-def test_causal_scores_are_the_slow_ones(encoders: Any, plain: Any) -> None:
+def test_causal_scores_are_the_slow_ones(encoders, plain):
     for text, its in zip(TEXTS, by_piece(encoders["causal"], TEXTS), strict=True):
         np.testing.assert_allclose(its.log_p, left_to_right(*plain["causal"], text), atol=1e-4)
         np.testing.assert_array_equal(its.within_word, its.log_p)
 
 
 @pytest.mark.slow
-def test_without_any_start_token_the_first_piece_is_not_scored(plain: Any) -> None:
+def test_without_any_start_token_the_first_piece_is_not_scored(plain):
     model, tokenizer = plain["causal"]
     bare = PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer)
     encoder = Encoder(model, bare, name="bare", device="cpu")
@@ -166,7 +166,7 @@ def its_sum(encoder: Encoder, text: str) -> np.floating:
 
 
 @pytest.mark.slow
-def test_rank_is_the_place_in_the_sorted_vocabulary(kind: str, encoders: Any, plain: Any) -> None:
+def test_rank_is_the_place_in_the_sorted_vocabulary(kind, encoders, plain):
     model, tokenizer = plain[kind]
     seen = set()
     for text, its in zip(TEXTS, by_piece(encoders[kind], TEXTS), strict=True):
@@ -188,7 +188,7 @@ def test_rank_is_the_place_in_the_sorted_vocabulary(kind: str, encoders: Any, pl
 
 
 @pytest.mark.slow
-def test_equal_probabilities_share_their_ranks(kind: str, plain: Any) -> None:
+def test_equal_probabilities_share_their_ranks(kind, plain):
     """A model to which all tokens are equally likely ranks none of them first."""
     _, tokenizer = plain[kind]
     model, _ = unigram(kind, tokenizer)
@@ -214,7 +214,7 @@ WORDS = ("the", " old lightkeepers", ",", "", " who count", " boats", ".")
         ("gemma3", "Gemma3ForCausalLM"),
     ],
 )
-def test_the_end_of_a_word_is_part_of_it(family: str, kind: str) -> None:
+def test_the_end_of_a_word_is_part_of_it(family, kind):
     """By plain passes, one for each piece; byte-level pieces (Ġ), then SentencePiece (▁)."""
     model, tokenizer = build(family, kind)
     tokenizer.bos_token = tokenizer.bos_token or tokenizer.eos_token
@@ -245,9 +245,7 @@ def test_the_end_of_a_word_is_part_of_it(family: str, kind: str) -> None:
     ("family", "kind"),
     [("roberta", "RobertaForMaskedLM"), ("bert", "BertLMHeadModel"), ("bert", "BertForMaskedLM")],
 )
-def test_words_of_masked_models_or_of_word_pieces_are_as_their_pieces(
-    family: str, kind: str
-) -> None:
+def test_words_of_masked_models_or_of_word_pieces_are_as_their_pieces(family, kind):
     model, tokenizer = build(family, kind)
     model.config.is_decoder = kind == "BertLMHeadModel"
     for part in model.modules():
@@ -264,7 +262,7 @@ def test_words_of_masked_models_or_of_word_pieces_are_as_their_pieces(
 
 
 @pytest.mark.slow
-def test_neither_batches_nor_other_texts_change_scores(kind: str, encoders: Any) -> None:
+def test_neither_batches_nor_other_texts_change_scores(kind, encoders):
     encoder = encoders[kind]
     whole_view = by_piece(encoder, TEXTS)
     for found in (by_piece(encoder, TEXTS, 8), [by_piece(encoder, [x])[0] for x in TEXTS]):
@@ -275,9 +273,7 @@ def test_neither_batches_nor_other_texts_change_scores(kind: str, encoders: Any)
 
 
 @pytest.mark.slow
-def test_kept_stretches_have_the_scores_that_they_have_in_the_whole(
-    kind: str, encoders: Any
-) -> None:
+def test_kept_stretches_have_the_scores_that_they_have_in_the_whole(kind, encoders):
     encoder, n = encoders[kind], len(REGIONS)
     spans = [(0, n), *((i, j) for i in range(n) for j in range(i + 1, n + 1) if (i, j) != (0, n))]
     texts = [Text(REGIONS, span, written=True) for span in spans]
@@ -315,9 +311,7 @@ def window_of(piece: int, starts: Sequence[int], room: int, kind: str) -> int:
 
 
 @pytest.mark.slow
-def test_pieces_of_long_texts_are_each_scored_once_in_a_window(
-    kind: str, encoders: Any, plain: Any
-) -> None:
+def test_pieces_of_long_texts_are_each_scored_once_in_a_window(kind, encoders, plain):
     model, tokenizer = plain[kind]
     long = " ".join(TEXTS[:10] * 2)
     long_and_short = [TEXTS[0], long, TEXTS[1]]
@@ -379,7 +373,7 @@ def unigram(kind: str, tokenizer: Any) -> tuple[Any, np.ndarray]:
 
 
 @pytest.mark.slow
-def test_known_probabilities_are_found_exactly(kind: str, plain: Any) -> None:
+def test_known_probabilities_are_found_exactly(kind, plain):
     _, tokenizer = plain[kind]
     model, log_p = unigram(kind, tokenizer)
     encoder = Encoder(model, tokenizer, name="unigram", device="cpu")
@@ -403,9 +397,7 @@ def reading_of(cache: Path, encoder: Encoder, view: View) -> StoreRequest:
 
 
 @pytest.mark.slow
-def test_stored_scores_are_those_that_were_read(
-    kind: str, encoders: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stored_scores_are_those_that_were_read(kind, encoders, tmp_path, monkeypatch):
     regions = Text(REGIONS, (0, len(REGIONS)), written=True)
     view = view_of([*TEXTS[:4], regions, *TEXTS[4:], Text(REGIONS, (1, 4), written=True)])
     direct = read_scores(encoders[kind], view)
@@ -424,7 +416,7 @@ def test_stored_scores_are_those_that_were_read(
 # -- what cannot be scored ----------------------------------------------------------------
 
 
-def test_models_without_a_head_or_a_mask_are_refused(tiny_bert: Path, tmp_path: Path) -> None:
+def test_models_without_a_head_or_a_mask_are_refused(tiny_bert, tmp_path):
     with pytest.raises(NoHeadError, match="its files have no weights of a language-model head"):
         load_encoder(find_model(str(tiny_bert)), device="cpu", lm_head=True)
     encoder = load_encoder(find_model(str(tiny_bert)), device="cpu")
@@ -439,7 +431,7 @@ def test_models_without_a_head_or_a_mask_are_refused(tiny_bert: Path, tmp_path: 
         read_scores(maskless, view_of(["the old keeper"]))
 
 
-def test_a_head_that_gives_no_number_is_refused() -> None:
+def test_a_head_that_gives_no_number_is_refused():
     model, tokenizer = build("gpt2", "GPT2LMHeadModel")
     encoder = Encoder(model, tokenizer, name="broken", device="cpu")
     with torch.no_grad():
@@ -454,7 +446,7 @@ WRITTEN = ("The café", " naïve", "", " 🙂 birds", " — touch", " it", ".", 
 
 
 @pytest.mark.parametrize("family", ["gpt2", "roberta", "llama-3"])
-def test_byte_level_pieces_are_of_the_stretch_that_they_spell(family: str) -> None:
+def test_byte_level_pieces_are_of_the_stretch_that_they_spell(family):
     kinds = {"gpt2": "GPT2Model", "roberta": "RobertaModel", "llama-3": "LlamaModel"}
     _, tokenizer = build(family, kinds[family])
     (pieces,) = WordTokenizer(tokenizer)([Text(WRITTEN, (0, len(WRITTEN)), written=True)])
@@ -477,7 +469,7 @@ def byte_characters() -> dict[int, str]:
     return {b: chr(b) for b in printable} | {b: chr(256 + n) for n, b in enumerate(rest)}
 
 
-def test_word_pieces_are_of_the_stretch_that_they_have_alone() -> None:
+def test_word_pieces_are_of_the_stretch_that_they_have_alone():
     """No piece of WordPiece goes over a space, so that stretches can be split one by one."""
     _, tokenizer = build("bert", "BertModel")
     (pieces,) = WordTokenizer(tokenizer)([Text(WRITTEN, (0, len(WRITTEN)), written=True)])
@@ -506,12 +498,10 @@ def test_word_pieces_are_of_the_stretch_that_they_have_alone() -> None:
         (("whatever",), [(5, 8), (0, 5)], [0, 0]),
     ],
 )  # fmt: skip
-def test_stretches_by_hand(
-    stretches: tuple[str, ...], offsets: list[tuple[int, int]], expected: list[int]
-) -> None:
+def test_stretches_by_hand(stretches, offsets, expected):
     assert stretch_of_pieces(offsets, stretches).tolist() == expected
 
 
-def test_pieces_out_of_order_are_refused() -> None:
+def test_pieces_out_of_order_are_refused():
     with pytest.raises(UserError, match=r"pieces of 'abcd' are out of order"):
         stretch_of_pieces([(2, 4), (0, 2)], ("ab", "cd"))

@@ -24,7 +24,7 @@ def by_hand(model, encoding, kinds):
     return [torch.stack([state[0, at].mean(0) for at in places]) for state in states]
 
 
-def test_xlnet_reads_the_token_types_of_its_tokenizer() -> None:
+def test_xlnet_reads_the_token_types_of_its_tokenizer():
     """Type 2 for the last token; without types XLNet has no segment encoding."""
     backend = FAMILIES["xlm-roberta"].tokenizer().backend
     sep, cls = ((token, backend.token_to_id(token)) for token in ("</s>", "<s>"))
