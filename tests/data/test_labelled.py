@@ -4,7 +4,8 @@ import json
 from functools import partial
 
 import pytest
-from datasets import ClassLabel, Dataset, Features, List, Value
+from datasets import ClassLabel, Features, List, Value
+from table_files import write_rows, write_splits
 from tiny_runs import run
 
 from probes.common.errors import UserError
@@ -20,36 +21,13 @@ ROWS = [
 ]
 
 
-def jsonl(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return str(path)
-
-
-def three(folder, rows, write=jsonl, ending="jsonl"):
-    return [write(folder / f"my-{split}.{ending}", rows) for split in ("train", "dev", "test")]
-
-
-def csv_file(path, rows):
-    lines = ["tokens,ner_tags"]
-    lines += [f'"{" ".join(r["tokens"])}",{" ".join(r["ner_tags"])}' for r in rows]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return str(path)
-
-
-def parquet(path, rows):
-    Dataset.from_list(rows).to_parquet(str(path))
-    return str(path)
-
-
 def labels(corpus, column="ner_tags", split="train"):
     return [list(sentence.layer(f"column {column}")) for sentence in corpus.splits[split]]
 
 
-@pytest.mark.parametrize(
-    ("write", "ending"), [(jsonl, "jsonl"), (csv_file, "csv"), (parquet, "parquet")]
-)
-def test_the_same_rows_in_every_format(tmp_path, write, ending):
-    source = find_corpus(*three(tmp_path, ROWS, write, ending), task_from=("ner_tags",))
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_the_same_rows_in_every_format(tmp_path, ending):
+    source = find_corpus(*write_splits(tmp_path, ROWS, ending), task_from=("ner_tags",))
     assert source.columns == {
         "ner_tags": LabelColumn("ner_tags", "word", "classification", scheme=Scheme("BIO"))
     }
@@ -65,12 +43,8 @@ def test_class_numbers_get_the_names_that_the_dataset_gives_them(tmp_path):
     features = Features({"tokens": List(Value("string")), **features})
     rows = [{**row, "ner_tags": list(map(tags.index, row["ner_tags"]))} for row in ROWS]
     rows = [{**row, "mood": mood} for row, mood in zip(rows, (0, 1, -1), strict=True)]
-
-    def write(path, rows):
-        Dataset.from_list(rows, features=features).to_parquet(str(path))
-        return str(path)
-
-    source = find_corpus(*three(tmp_path, rows, write, "parquet"), task_from=("ner_tags", "mood"))
+    paths = write_splits(tmp_path, rows, "parquet", features=features)
+    source = find_corpus(*paths, task_from=("ner_tags", "mood"))
     assert source.columns["mood"] == LabelColumn("mood", "sentence", "classification")
     corpus = source.load()
     assert labels(corpus) == [row["ner_tags"] for row in ROWS]
@@ -94,8 +68,8 @@ def test_text_is_taken_as_it_stands(tmp_path):
 def test_a_path_is_no_pattern(tmp_path):
     for name, word in (("m[12]", "right"), ("m1", "wrong")):
         rows = [{"tokens": [word], "y": label} for label in ("p", "q", "r")]
-        jsonl(tmp_path / f"{name}.jsonl", rows)
-        parquet(tmp_path / f"{name}.parquet", rows)
+        for ending in ("jsonl", "parquet"):
+            write_rows(tmp_path / f"{name}.{ending}", rows)
     for ending in ("jsonl", "parquet"):
         corpus = find_corpus(str(tmp_path / f"m[12].{ending}"), task_from=("y",)).load()
         assert {s.words for s in corpus} == {("right",)}
@@ -107,7 +81,7 @@ def test_labels_that_are_not_given_are_left_out_and_counted(tmp_path):
         {"tokens": ["c", "d"], "y": [-100, "Z"]},
         {"tokens": ["e"], "y": None},
     ]
-    source = find_corpus(*three(tmp_path, rows), task_from=("y",))
+    source = find_corpus(*write_splits(tmp_path, rows), task_from=("y",))
     task = task_of(source.columns["y"])
     found = [task.examples(s) for s in source.load().splits["train"]]
     assert [[getattr(e, "label", e) for e in part] for part in found] == [
@@ -117,27 +91,28 @@ def test_labels_that_are_not_given_are_left_out_and_counted(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(("one", "other"), [("X", "Z"), ("0.5", "1.5")])
+@pytest.mark.parametrize(
+    ("kind", "one", "other", "expected"),
+    [
+        ("classification", "X", "Z", [("X", None), (None, "Z")]),
+        ("regression", "0.5", "1.5", [(0.5, None), (None, 1.5)]),
+    ],
+)
 @pytest.mark.parametrize("none", ["-100", "NaN", "nan"])
-def test_in_csv_labels_that_are_not_given_are_texts(tmp_path, one, other, none):
-    for split in ("train", "dev", "test"):
-        cells = f"a b,{one} {none}\nc d,{none} {other}\n"
-        (tmp_path / f"my-{split}.csv").write_text(f"tokens,y\n{cells}")
-    column = find_corpus(str(tmp_path), task_from=("y",)).columns["y"]
-    sentences = find_corpus(str(tmp_path), task_from=("y",)).load().splits["train"]
-    found = [s.layer("column y") for s in sentences]
-    if one == "X":
-        assert column.kind == "classification"
-        assert found == [("X", None), (None, "Z")]
-    else:
-        assert column.kind == "regression"
-        assert found == [(0.5, None), (None, 1.5)]
+def test_in_csv_labels_that_are_not_given_are_texts(tmp_path, kind, one, other, expected, none):
+    rows = [
+        {"tokens": ["a", "b"], "y": [one, none]},
+        {"tokens": ["c", "d"], "y": [none, other]},
+    ]
+    source = find_corpus(*write_splits(tmp_path, rows, "csv"), task_from=("y",))
+    assert source.columns["y"].kind == kind
+    assert [s.layer("column y") for s in source.load().splits["train"]] == expected
 
 
 def test_whole_and_decimal_numbers_in_different_files_are_numbers(tmp_path):
-    jsonl(tmp_path / "my-train.jsonl", [{"tokens": ["a"], "y": i} for i in range(3)])
+    write_rows(tmp_path / "my-train.jsonl", [{"tokens": ["a"], "y": i} for i in range(3)])
     for split in ("dev", "test"):
-        jsonl(tmp_path / f"my-{split}.jsonl", [{"tokens": ["a"], "y": 0.5}])
+        write_rows(tmp_path / f"my-{split}.jsonl", [{"tokens": ["a"], "y": 0.5}])
     source = find_corpus(str(tmp_path), task_from=("y",))
     assert source.columns["y"] == LabelColumn("y", "sentence", "regression")
     assert [s.layer("column y") for s in source.load().splits["train"]] == [(0.0,), (1.0,), (2.0,)]
@@ -145,31 +120,33 @@ def test_whole_and_decimal_numbers_in_different_files_are_numbers(tmp_path):
 
 def test_a_column_may_be_called_like_an_annotation_layer(tmp_path):
     rows = [{"tokens": row["tokens"], "upos": row["ner_tags"]} for row in ROWS]
-    source = find_corpus(*three(tmp_path, rows), task_from=("upos",))
+    source = find_corpus(*write_splits(tmp_path, rows), task_from=("upos",))
     assert source.layers == {"column upos"}
     examples = task_of(source.columns["upos"]).examples(source.load().splits["train"][0])
     assert [e.label for e in examples] == ROWS[0]["ner_tags"]
 
 
 def test_one_file_without_a_split_is_cut_and_a_column_split_is_heeded(tmp_path):
-    whole = find_corpus(jsonl(tmp_path / "my.jsonl", ROWS * 10), task_from=("ner_tags",)).load()
+    whole = find_corpus(
+        write_rows(tmp_path / "my.jsonl", ROWS * 10), task_from=("ner_tags",)
+    ).load()
     assert [len(whole.splits[s]) for s in ("train", "dev", "test")] == [24, 3, 3]
     assert whole.notes["dev sentences cut from all, by sentence"] == 3
     own = [
         {**row, "split": s} for row, s in zip(ROWS, ("test", "train", "validation"), strict=True)
     ]
-    split = find_corpus(jsonl(tmp_path / "own.jsonl", own), task_from=("ner_tags",)).load()
+    split = find_corpus(write_rows(tmp_path / "own.jsonl", own), task_from=("ner_tags",)).load()
     assert split.splits["dev"][0].words[0] == "New"
     # Documents come back, and stay together.
     documents = [{**row, "document": f"d{i % 5}"} for i, row in enumerate(ROWS * 10)]
-    by = find_corpus(jsonl(tmp_path / "doc.jsonl", documents), task_from=("ner_tags",)).load()
+    by = find_corpus(write_rows(tmp_path / "doc.jsonl", documents), task_from=("ner_tags",)).load()
     assert [len(by.splits[s]) for s in ("train", "dev", "test")] == [18, 6, 6]
 
 
 def test_odd_rows_are_counted(tmp_path):
     rows = [*ROWS, {"tokens": [], "ner_tags": []}]
     rows[0] = {**ROWS[0], "ner_tags": ["I-PER", "O", "O", "B-LOC"]}
-    notes = find_corpus(*three(tmp_path, rows), task_from=("ner_tags",)).load().notes
+    notes = find_corpus(*write_splits(tmp_path, rows), task_from=("ner_tags",)).load().notes
     assert notes["rows without tokens, left out"] == 3
     assert notes["ner_tags: tags that continue no chunk, read as beginnings"] == 3
 
@@ -196,7 +173,7 @@ def test_rows_whose_document_is_null_are_of_no_document(tmp_path):
     none = [None, float("nan"), "", "  ", "NaN", "None", "null"]
     documents = [f"d{i // 2}" for i in range(8)] + none * 2 + none[:3]
     rows = [{**ROWS[i % 3], "document": document} for i, document in enumerate(documents)]
-    path = jsonl(tmp_path / "my.jsonl", rows)
+    path = write_rows(tmp_path / "my.jsonl", rows)
     corpus = find_corpus(path, task_from=("ner_tags",)).load()
     assert [len(corpus.splits[s]) for s in ("train", "dev", "test")] == [19, 3, 3]
     assert {s.document for s in corpus} == {"d0", "d1", "d2", "d3", ""}
@@ -210,7 +187,7 @@ def test_spaces_at_the_edges_of_words_are_removed_and_counted(tmp_path, edge):
     rows = [{"tokens": [f"{t}{edge}" for t in row["tokens"]], "y": "ab"[i % 2]}
             for i, row in enumerate(ROWS)]  # fmt: skip
     rows[1]["tokens"] = [f"{edge}10\u00a0000", "x"]
-    corpus = find_corpus(*three(tmp_path, rows), task_from=("y",)).load()
+    corpus = find_corpus(*write_splits(tmp_path, rows), task_from=("y",)).load()
     assert [s.words for s in corpus.splits["train"]] == [
         ("Anna", "lives", "in", "Oslo"),
         ("10\u00a0000", "x"),
@@ -219,13 +196,13 @@ def test_spaces_at_the_edges_of_words_are_removed_and_counted(tmp_path, edge):
     assert corpus.notes["words with spaces at their edges, which were removed"] == 3 * 8
     rows[1]["tokens"] = ["a", edge]
     with pytest.raises(UserError, match="line 2: token 2 is empty"):
-        find_corpus(jsonl(tmp_path / "one.jsonl", rows), task_from=("y",))
+        find_corpus(write_rows(tmp_path / "one.jsonl", rows), task_from=("y",))
 
 
 def test_joiners_at_the_edges_of_words_stay(tmp_path):
     # A zero-width non-joiner decides which shape the letter before it has.
     rows = [{"tokens": ["\u0645\u06cc\u200c", "x"], "y": y} for y in "ab"]
-    corpus = find_corpus(*three(tmp_path, rows), task_from=("y",)).load()
+    corpus = find_corpus(*write_splits(tmp_path, rows), task_from=("y",)).load()
     assert corpus.splits["train"][0].words[0] == "\u0645\u06cc\u200c"
     assert "words with spaces at their edges, which were removed" not in corpus.notes
 
@@ -251,7 +228,7 @@ BIO = ["B-PER", "I-PER", "I-PER", "O", "B-LOC", "B-LOC", "I-LOC"]
 )
 def test_chunk_tags_of_other_schemes_are_read_as_bio(tmp_path, tags, name):
     rows = [{"tokens": [f"w{i}" for i in range(7)], "ner": tags.split()}]
-    source = find_corpus(*three(tmp_path, rows), task_from=("ner",))
+    source = find_corpus(*write_splits(tmp_path, rows), task_from=("ner",))
     corpus = source.load()
     bio = [x if x == "O" else f"{x[0]}-chunk" for x in BIO] if "types)" in name else BIO
     assert labels(corpus, "ner") == [bio]
@@ -265,7 +242,7 @@ def test_chunk_tags_of_other_schemes_are_read_as_bio(tmp_path, tags, name):
 def test_tags_that_continue_no_chunk_begin_one_and_are_counted(tmp_path):
     tags = ["U-PER", "L-PER", "O", "I-LOC", "L-LOC", None, "L-PER", "B-PER", "I-LOC"]
     rows = [{"tokens": [f"w{i}" for i in range(9)], "ner": tags}]
-    corpus = find_corpus(*three(tmp_path, rows), task_from=("ner",)).load()
+    corpus = find_corpus(*write_splits(tmp_path, rows), task_from=("ner",)).load()
     expected = ["B-PER", "B-PER", "O", "B-LOC", "I-LOC", "None", "B-PER", "B-PER", "B-LOC"]
     assert [str(label) for label in labels(corpus, "ner")[0]] == expected
     assert corpus.notes["ner: tags that continue no chunk, read as beginnings"] == 3 * 4
@@ -285,14 +262,14 @@ def test_tags_that_continue_no_chunk_begin_one_and_are_counted(tmp_path):
 )
 def test_labels_that_only_look_like_chunk_tags_are_classes(tmp_path, tags):
     rows = [{"tokens": ["a", "b", "c", "d"], "y": tags.split()}]
-    source = find_corpus(*three(tmp_path, rows), task_from=("y",))
+    source = find_corpus(*write_splits(tmp_path, rows), task_from=("y",))
     assert source.columns["y"] == LabelColumn("y", "word", "classification")
     assert labels(source.load(), "y") == [tags.split()]
     assert task_of(source.columns["y"]).reading == "a class per word"
 
 
 def test_a_damaged_row_of_parquet_is_named_by_its_number(tmp_path):
-    path = parquet(tmp_path / "my.parquet", [*ROWS, {"tokens": ["a", "b"], "ner_tags": ["O"]}])
+    path = write_rows(tmp_path / "my.parquet", [*ROWS, {"tokens": ["a", "b"], "ner_tags": ["O"]}])
     with pytest.raises(UserError, match=r"my\.parquet, row 4: 2 tokens, but 1 labels"):
         find_corpus(path, task_from=("ner_tags",))
 
@@ -307,7 +284,7 @@ def test_columns_run_as_tasks(tiny_bert, tmp_path, capsys, monkeypatch):
     ]
     for row in rows[1::3]:
         row["tokens"] = ["\U0001f602", "\U0001f602", "\U0001f602"]
-    corpus = jsonl(tmp_path / "my.jsonl", rows)
+    corpus = write_rows(tmp_path / "my.jsonl", rows)
     results = run_linear(
         tiny_bert, tmp_path, corpus=corpus, task_from=("ner_tags", "mood", "score")
     )
@@ -339,7 +316,7 @@ def test_columns_run_as_tasks(tiny_bert, tmp_path, capsys, monkeypatch):
         run_linear(
             tiny_bert,
             tmp_path,
-            corpus=jsonl(tmp_path / "p.jsonl", [{"tokens": ["a"], "pos": ["X"]}] * 30),
+            corpus=write_rows(tmp_path / "p.jsonl", [{"tokens": ["a"], "pos": ["X"]}] * 30),
             task_from=("pos",),
         )
 
@@ -352,7 +329,7 @@ def hub_dataset(tmp_path, monkeypatch):
     folder = repo / "snapshots" / commit
     (folder / "data").mkdir(parents=True)
     for split in ("train", "validation", "test"):
-        parquet(folder / "data" / f"{split}-00000-of-00001.parquet", ROWS)
+        write_rows(folder / "data" / f"{split}-00000-of-00001.parquet", ROWS)
     (repo / "refs").mkdir()
     (repo / "refs" / "main").write_text(commit)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
@@ -373,7 +350,7 @@ def test_a_dataset_with_configurations_is_named_with_one(hub_dataset):
     for name in ("one", "two"):
         (hub_dataset / name).mkdir()
         for split in ("train", "validation", "test"):
-            parquet(hub_dataset / name / f"{split}.parquet", ROWS if name == "one" else ROWS[:2])
+            write_rows(hub_dataset / name / f"{split}.parquet", ROWS if name == "one" else ROWS[:2])
     configs = "".join(
         f"- config_name: {name}\n  data_files:\n"
         + "".join(
@@ -397,7 +374,7 @@ def test_a_dataset_with_configurations_is_named_with_one(hub_dataset):
     ],
 )
 def test_a_dataset_cannot_have_other_files_read(hub_dataset, tmp_path, path, message):
-    jsonl(tmp_path / "secret.jsonl", ROWS)
+    write_rows(tmp_path / "secret.jsonl", ROWS)
     head = f"configs:\n- config_name: default\n  data_files:\n  - split: train\n    path: {path}\n"
     (hub_dataset / "README.md").write_text(f"---\n{head}---\n")
     with pytest.raises(UserError, match=message):

@@ -2,6 +2,8 @@
 
 import json
 
+from table_files import write_rows
+
 from probes.data.chats import chat_of, texts_of
 from probes.data.find import find_corpus
 from probes.data.labelled import find_columns
@@ -19,11 +21,6 @@ ROWS = [
 ]
 
 
-def jsonl(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return str(path)
-
-
 def source_of_texts(path, **asked):
     return find_corpus(str(path), **{"text": "text", "label": ("mood",), **asked})
 
@@ -33,7 +30,7 @@ def columns(source):
 
 
 def test_a_row_is_a_text_as_it_was_written(tmp_path):
-    source = source_of_texts(jsonl(tmp_path / "a.jsonl", ROWS), label=("mood", "score"))
+    source = source_of_texts(write_rows(tmp_path / "a.jsonl", ROWS), label=("mood", "score"))
     assert columns(source) == [
         LabelColumn("mood", "text", "classification"),
         LabelColumn("score", "text", "regression"),
@@ -52,7 +49,7 @@ def test_a_row_is_a_text_as_it_was_written(tmp_path):
 def test_groups_are_kept_whole(tmp_path):
     rows = [{**row, "who": f"w{i % 6}"} for i, row in enumerate(ROWS)]
     rows = [{**row, "mood": "xy"[i // 6]} for i, row in enumerate(rows)]
-    corpus = source_of_texts(jsonl(tmp_path / "a.jsonl", rows), group="who").load()
+    corpus = source_of_texts(write_rows(tmp_path / "a.jsonl", rows), group="who").load()
     groups = [{text.document for text in part} for part in corpus.splits.values()]
     assert sorted(name for part in groups for name in part) == [f"w{i}" for i in range(6)]
 
@@ -60,7 +57,7 @@ def test_groups_are_kept_whole(tmp_path):
 def test_groups_of_test_that_occur_in_train_are_counted(tmp_path):
     rows = [{**r, "split": ("train", "dev", "test")[i // 4]} for i, r in enumerate(ROWS)]
     corpus = source_of_texts(
-        jsonl(tmp_path / "a.jsonl", [{**r, "who": "one"} for r in rows]), group="who"
+        write_rows(tmp_path / "a.jsonl", [{**r, "who": "one"} for r in rows]), group="who"
     )
     assert corpus.load().notes["test texts of a group that also occurs in train"] == 4
 
@@ -80,7 +77,7 @@ def test_text_group_and_field_are_part_of_the_identity(tmp_path):
 def test_uneven_classes_are_scored_by_balanced_accuracy(tmp_path):
     def column(moods):
         rows = [{**row, "mood": mood} for row, mood in zip(ROWS, moods, strict=True)]
-        return columns(source_of_texts(jsonl(tmp_path / "a.jsonl", rows)))[0]
+        return columns(source_of_texts(write_rows(tmp_path / "a.jsonl", rows)))[0]
 
     even, uneven = column("xxxxxxxxxyyy"), column("xxxxxxxxxxyy")
     assert (even.uneven, uneven.uneven) == (False, True)
@@ -92,7 +89,7 @@ def test_uneven_classes_are_scored_by_balanced_accuracy(tmp_path):
 
 def chats(path, *rows, **more):
     given = [{"chat": row, "mood": "xy"[i % 2], **more} for i, row in enumerate(rows * 6)]
-    source = source_of_texts(jsonl(path, given), text="", messages="chat")
+    source = source_of_texts(write_rows(path, given), text="", messages="chat")
     return source, source.load().splits["train"][0].words[0]
 
 
