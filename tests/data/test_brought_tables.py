@@ -123,8 +123,7 @@ def test_what_labels_in_python_are(column, expected):
 def test_a_path_that_is_too_long_is_one_line(given, capsys):
     assert main([*given.split(), f"/{'long' * 2000}"]) == 2
     assert re.fullmatch(
-        r"error: /(long)*…: the path is too long; name another.\n",
-        capsys.readouterr().err,
+        r"error: /(long)*…: the path is too long; name another.\n", capsys.readouterr().err
     )
 
 

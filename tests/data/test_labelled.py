@@ -100,10 +100,7 @@ def test_labels_that_are_not_given_are_left_out_and_counted(tmp_path):
 )
 @pytest.mark.parametrize("none", ["-100", "NaN", "nan"])
 def test_in_csv_labels_that_are_not_given_are_texts(tmp_path, kind, one, other, expected, none):
-    rows = [
-        {"tokens": ["a", "b"], "y": [one, none]},
-        {"tokens": ["c", "d"], "y": [none, other]},
-    ]
+    rows = [{"tokens": ["a", "b"], "y": [one, none]}, {"tokens": ["c", "d"], "y": [none, other]}]
     source = find_corpus(*write_splits(tmp_path, rows, "csv"), task_from=("y",))
     assert source.columns["y"].kind == kind
     assert [s.layer("column y") for s in source.load().splits["train"]] == expected

@@ -49,8 +49,7 @@ def sentencepiece(pre_tokenizer: Any, normalizer: Any = None) -> PreTrainedToken
     trained = Tokenizer(models.Unigram())
     trained.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
     trained.train_from_iterator(
-        TEXT,
-        trainers.UnigramTrainer(vocab_size=200, special_tokens=["<unk>"], unk_token="<unk>"),
+        TEXT, trainers.UnigramTrainer(vocab_size=200, special_tokens=["<unk>"], unk_token="<unk>")
     )
     if pre_tokenizer is not None:
         trained.pre_tokenizer = pre_tokenizer

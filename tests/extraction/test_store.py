@@ -164,10 +164,7 @@ def test_the_estimate_is_what_is_written(encoder, tmp_path, monkeypatch):
     total = reading.bytes_missing()
     n_words = sum(text.kept_span[1] - text.kept_span[0] for text in VIEW.texts)
     assert (total, some.bytes_missing()) == (3 * n_words * 16 * 2, n_words * 16 * 2)
-    for step in (
-        lambda: collect(some, encoder),
-        lambda: collect(reading, encoder),
-    ):
+    for step in (lambda: collect(some, encoder), lambda: collect(reading, encoder)):
         left = reading.bytes_missing()
         free.append(left)
         require_room(reading.cache, left)

@@ -87,8 +87,7 @@ def by_hand(model, tokenizer, text, window=32):
 
     best = [
         max(
-            (w for w, s in enumerate(starts) if s <= p < s + room),
-            key=lambda w: (margin(p, w), -w),
+            (w for w, s in enumerate(starts) if s <= p < s + room), key=lambda w: (margin(p, w), -w)
         )
         for p in range(len(ids))
     ]
