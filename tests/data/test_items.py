@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import re
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from table_files import write_rows
 
 from probes.common.errors import UserError
 from probes.data import item_suites
@@ -146,24 +146,15 @@ def test_a_clams_file_without_pairs_is_named_with_its_line(tmp_path, monkeypatch
 
 def suite(formulas: Sequence[str], *items: Mapping[str, Sequence[tuple[int, str]]]) -> str:
     """A suite; regions are given with their numbers, which order them."""
-    return json.dumps(
-        {
-            "predictions": [{"type": "formula", "formula": formula} for formula in formulas],
-            "items": [
-                {
-                    "item_number": number,
-                    "conditions": [
-                        {
-                            "condition_name": condition,
-                            "regions": [{"region_number": n, "content": x} for n, x in regions],
-                        }
-                        for condition, regions in conditions.items()
-                    ],
-                }
-                for number, conditions in enumerate(items, start=1)
-            ],
-        }
-    )
+
+    def condition(name: str, regions: Sequence[tuple[int, str]]) -> dict[str, Any]:
+        numbered = [{"region_number": n, "content": x} for n, x in regions]
+        return {"condition_name": name, "regions": numbered}
+
+    conditions = [[condition(*pair) for pair in item.items()] for item in items]
+    numbered = [{"item_number": n, "conditions": x} for n, x in enumerate(conditions, start=1)]
+    predictions = [{"type": "formula", "formula": formula} for formula in formulas]
+    return json.dumps({"predictions": predictions, "items": numbered})
 
 
 def test_syntaxgym_s_regions_are_written_with_a_space_before_each_but_the_first(
@@ -226,107 +217,74 @@ def diagnostics(tmp_path):
     files = {}
     for role, rows in TABLES.items():
         files[role] = tmp_path / f"{role.upper()}.tsv"
-        with files[role].open("w", newline="") as file:
-            csv.writer(file, delimiter="\t").writerows(rows)
+        files[role].write_text("".join("\t".join(row) + "\n" for row in rows))
     items = item_suites.read_diagnostics(source_of(**files)).items
     assert len({item.id for item in items}) == len(items) == 2 + 4 + 2 + 2 + 4
-    assert {item.kind for item in items} == {"contexts"}
-    assert {item.target for item in items} == {1}
+    assert {(item.kind, item.target) for item in items} == {("contexts", 1)}
     return {item.id: item for item in items}
 
 
-def test_expected_words_have_two_rivals(diagnostics):
-    item = diagnostics["CPRAG-0"]
-    assert item.texts == {
-        "expected": ("He lost. She played", " chess", "."),
-        "within category": ("He lost. She played", " monopoly", "."),
-        "between category": ("He lost. She played", " football", "."),
-    }
-    assert (item.paradigm, item.phenomenon) == ("CPRAG, high constraint", "CPRAG")
-    assert diagnostics["CPRAG-1"].paradigm == "CPRAG, low constraint"
-    assert item.answers == (item.good,) == ("expected",)
-    assert item.rivals == ("within category", "between category")
+DIAGNOSTICS = [
+    # Item, phenomenon, rest of the paradigm's name, texts before the completion and completions, answers, the good one.
+    ("CPRAG-0", "CPRAG", ", high constraint", {"expected": "He lost. She played|chess", "within category": "He lost. She played|monopoly", "between category": "He lost. She played|football"}, ["expected"], "expected"),
+    ("CPRAG-1", "CPRAG", ", low constraint", {"expected": "He won. She played|golf", "within category": "He won. She played|tennis", "between category": "He won. She played|chess"}, ["expected"], "expected"),
+    # Roles are completed, and compared where people use the target more often, whichever comes first.
+    ("ROLE-61-b", "ROLE", "", {"avoided": "who the star had|avoided", "met": "who the star had|met"}, ["avoided", "met"], ""),
+    ("ROLE-61", "ROLE", "", {"usual": "who the press had|interviewed", "reversed": "who the star had|interviewed"}, [], "usual"),
+    ("ROLE-7", "ROLE", "", {"usual": "which boy the bee had|stung", "reversed": "which bee the boy had|stung"}, [], "usual"),
+    # Negation turns what is true, the article fits, and what a negated context determines is no completion.
+    ("NEG-SIMP-0-affirmative", "NEG-SIMP, affirmative", "", {"true": "An ant is an|insect", "false": "An ant is a|vegetable"}, ["true"], "true"),
+    ("NEG-SIMP-0-negative", "NEG-SIMP, negative", "", {"true": "An ant is not a|vegetable", "false": "An ant is not an|insect"}, [], "true"),
+    ("NEG-NAT-4-negative", "NEG-NAT, negative", ", natural", {"true": "Diving isn't very|dangerous", "false": "Diving isn't very|safe"}, [], "true"),
+    ("NEG-NAT-5-affirmative", "NEG-NAT, affirmative", ", less natural", {"true": "It is very|cold", "false": "It is very|warm"}, ["true"], "true"),
+]  # fmt: skip
 
 
-def test_roles_are_completed_and_compared_where_the_target_is_usual(diagnostics):
-    several = diagnostics["ROLE-61-b"]
-    assert several.answers == ("avoided", "met")
-    assert several.texts == {x: ("who the star had", f" {x}", ".") for x in ("avoided", "met")}
-    assert (several.good, several.rivals) == ("", ())
-    # The context that people complete with the target more often, whichever comes first.
-    for number, usual, other, target in (
-        ("61", "who the press had", "who the star had", "interviewed"),
-        ("7", "which boy the bee had", "which bee the boy had", "stung"),
+@pytest.mark.parametrize(
+    ("name", "phenomenon", "paradigm", "texts", "answers", "good"), DIAGNOSTICS
+)
+def test_a_diagnostic_has_completions_of_contexts(
+    name, phenomenon, paradigm, texts, answers, good, diagnostics
+):
+    item = diagnostics[name]
+    parts = {label: text.split("|") for label, text in texts.items()}
+    assert item.texts == {label: (x, f" {y}", ".") for label, (x, y) in parts.items()}
+    assert (item.paradigm, item.phenomenon) == (f"{phenomenon}{paradigm}", phenomenon)
+    rivals = tuple(x for x in texts if x != good) if good else ()
+    assert (item.answers, item.good, item.rivals) == (tuple(answers), good, rivals)
+
+
+def test_items_about_the_same_contexts_are_one_cluster(diagnostics):
+    for names in (
+        ("ROLE-61", "ROLE-61-a", "ROLE-61-b"),
+        ("ROLE-7", "ROLE-7-a", "ROLE-7-b"),
+        ("NEG-SIMP-0-affirmative", "NEG-SIMP-0-negative"),
     ):
-        pair = diagnostics[f"ROLE-{number}"]
-        assert pair.texts == {
-            "usual": (usual, f" {target}", "."),
-            "reversed": (other, f" {target}", "."),
-        }
-        assert (pair.good, pair.rivals, pair.answers) == ("usual", ("reversed",), ())
-        # Both completions and the comparison are about the same two contexts.
-        clusters = {diagnostics[f"ROLE-{number}-{x}"].cluster for x in "ab"}
-        assert clusters == {pair.cluster or pair.id}
-
-
-def test_negation_turns_what_is_true_and_the_article_fits(diagnostics):
-    affirmative = diagnostics["NEG-SIMP-0-affirmative"]
-    negative = diagnostics["NEG-SIMP-0-negative"]
-    assert affirmative.texts == {
-        "true": ("An ant is an", " insect", "."),
-        "false": ("An ant is a", " vegetable", "."),
-    }
-    assert negative.texts == {
-        "true": ("An ant is not a", " vegetable", "."),
-        "false": ("An ant is not an", " insect", "."),
-    }
-    assert {x.cluster for x in (affirmative, negative)} == {"NEG-SIMP-0"}
-    assert [x.paradigm for x in (affirmative, negative)] == [
-        "NEG-SIMP, affirmative",
-        "NEG-SIMP, negative",
-    ]
-    natural = diagnostics["NEG-NAT-4-negative"]
-    assert natural.paradigm == "NEG-NAT, negative, natural"
-    # What a negated context determines is no completion.
-    assert (affirmative.answers, negative.answers) == (("true",), ())
-    assert [x.phenomenon for x in (affirmative, natural)] == [
-        "NEG-SIMP, affirmative",
-        "NEG-NAT, negative",
-    ]
-    assert natural.texts["true"] == ("Diving isn't very", " dangerous", ".")
-    assert natural.texts["false"] == ("Diving isn't very", " safe", ".")
-    assert diagnostics["NEG-NAT-5-affirmative"].paradigm == "NEG-NAT, affirmative, less natural"
+        clusters = {diagnostics[name].cluster or diagnostics[name].id for name in names}
+        assert len(clusters) == 1
 
 
 # -- the user's own tables ----------------------------------------------------------------
 
 
-def test_pairs_in_csv_and_json_lines_are_the_same(tmp_path):
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_pairs_are_read_from_csv_and_json_lines(ending, tmp_path):
     rows = [
         {"sentence_good": "Cats, dogs sleep.", "sentence_bad": " Cats, dogs sleeps. ", "UID": "number",
          "linguistics_term": "agreement", "group": "g1"},
-        {"sentence_good": 'A "cat" sleeps.', "sentence_bad": 'A "cat" sleep.', "UID": "",
+        {"sentence_good": "A \"cat\" sleeps.", "sentence_bad": "A \"cat\" sleep.", "UID": "",
          "linguistics_term": "", "group": ""},
     ]  # fmt: skip
-    (tmp_path / "csv").mkdir()
-    with (tmp_path / "csv" / "mine.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
-    (tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    found = [
-        find_corpus(str(path)) for path in (tmp_path / "csv" / "mine.csv", tmp_path / "mine.jsonl")
-    ]
-    assert [source.items for source in found] == ["pairs", "pairs"]
-    one, other = (source.load() for source in found)
-    assert one.items == other.items
-    assert one.items == (
+    source = find_corpus(write_rows(tmp_path / f"mine.{ending}", rows))
+    assert source.items == "pairs"
+    corpus = source.load()
+    assert corpus.items == (
         # Spaces around a sentence would be scored.
         minimal_pair("mine-1", "number", "Cats, dogs sleep.", "Cats, dogs sleeps.", "agreement", "g1"),
         minimal_pair("mine-2", "mine", 'A "cat" sleeps.', 'A "cat" sleep.'),
     )  # fmt: skip
-    assert one.items[0].predictions == (WHOLE,)
-    assert one.notes == {"items": 2, "paradigms": 2}
+    assert corpus.items[0].predictions == (WHOLE,)
+    assert corpus.notes == {"items": 2, "paradigms": 2}
 
 
 def test_facts_are_written_from_their_templates(tmp_path):
@@ -335,8 +293,7 @@ def test_facts_are_written_from_their_templates(tmp_path):
         {"subject": " Oslo ", "template": "[Y] contains [X].", "object": "Norway"},
         {"subject": "T[Y]x", "template": "[X] is the ([Y])!", "object": "film"},
     ]
-    (tmp_path / "f.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    source = find_corpus(str(tmp_path / "f.jsonl"))
+    source = find_corpus(write_rows(tmp_path / "f.jsonl", rows))
     assert source.items == "contexts"
     items = source.load().items
     assert [item.texts["object"] for item in items] == [
@@ -355,11 +312,10 @@ def test_files_of_one_name_have_items_of_their_own(tmp_path):
     paths = []
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
-        paths.append(tmp_path / folder / "p.csv")
-        paths[-1].write_text(
-            f"sentence_good,sentence_bad\nA {folder}.,B {folder}.\nC {folder}.,D.\n"
-        )
-    items = find_corpus(*map(str, paths)).load().items
+        pairs = [(f"A {folder}.", f"B {folder}."), (f"C {folder}.", "D.")]
+        rows = [{"sentence_good": good, "sentence_bad": bad} for good, bad in pairs]
+        paths.append(write_rows(tmp_path / folder / "p.csv", rows))
+    items = find_corpus(*paths).load().items
     assert [item.texts["good"][0] for item in items] == ["A one.", "C one.", "A two.", "C two."]
     assert len({item.id for item in items}) == 4  # else they would be resampled together
     assert {item.paradigm for item in items} == {"p"}

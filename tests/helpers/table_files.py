@@ -19,7 +19,8 @@ def write_rows(path, rows, **features):
         return str(path)
     if path.suffix == ".csv":
         cells = [[" ".join(x) if isinstance(x, list) else x for x in row.values()] for row in rows]
-        lines = [",".join(f'"{cell}"' for cell in row) for row in cells]
+        quoted = [[str(cell).replace('"', '""') for cell in row] for row in cells]
+        lines = [",".join(f'"{cell}"' for cell in row) for row in quoted]
         lines = [",".join(rows[0]), *lines]
     else:
         lines = [json.dumps(row) for row in rows]
