@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +39,7 @@ from probes.extraction.reading.token_scores import (
 from probes.extraction.reading.views import Text, View
 
 CLASSES = {"masked": AutoModelForMaskedLM, "causal": AutoModelForCausalLM}
+SLOW = {"masked": (pseudo_log_likelihood, within_word_l2r), "causal": (left_to_right,) * 2}
 WINDOW = 64
 TEXTS = [
     *(pair["sentence_good"] for pair in minimal_pairs(2, seed=3)),
@@ -124,22 +124,15 @@ def distribution(model: Any, ids: Sequence[int]) -> np.ndarray:
 
 
 @pytest.mark.slow
-def test_masked_scores_are_the_slow_ones(encoders, plain):
-    found, several = by_piece(encoders["masked"], TEXTS), 0
-    for text, its in zip(TEXTS, found, strict=True):
-        alone = pseudo_log_likelihood(*plain["masked"], text)
-        later = within_word_l2r(*plain["masked"], text)
+def test_scores_are_the_slow_ones(kind, encoders, plain):
+    several = 0
+    for text, its in zip(TEXTS, by_piece(encoders[kind], TEXTS), strict=True):
+        alone, later = (score(*plain[kind], text) for score in SLOW[kind])
         np.testing.assert_allclose(its.log_p, alone, atol=1e-4)
         np.testing.assert_allclose(its.within_word, later, atol=1e-4)
         several += int((np.abs(its.log_p - its.within_word) > 1e-3).sum())
-    assert several > 10  # words of several pieces, whose later pieces give them away
-
-
-@pytest.mark.slow
-def test_causal_scores_are_the_slow_ones(encoders, plain):
-    for text, its in zip(TEXTS, by_piece(encoders["causal"], TEXTS), strict=True):
-        np.testing.assert_allclose(its.log_p, left_to_right(*plain["causal"], text), atol=1e-4)
-        np.testing.assert_array_equal(its.within_word, its.log_p)
+    # Words of several pieces, whose later pieces give them away.
+    assert several == 0 if kind == "causal" else several > 10
 
 
 @pytest.mark.slow
@@ -154,15 +147,9 @@ def test_without_any_start_token_the_first_piece_is_not_scored(plain):
         assert np.isnan(its.log_p[0])
         assert its.rank[0] == -1
         np.testing.assert_allclose(its.log_p[1:], expected, atol=1e-4)
-    found = read_scores(encoder, view_of(TEXTS[:1]))
-    n = len(bare(TEXTS[0])["input_ids"])
-    assert found.pieces.tolist() == [n - 1]
-    assert found.log_p[0] == pytest.approx(float(its_sum(encoder, TEXTS[0])), abs=1e-6)
-
-
-def its_sum(encoder: Encoder, text: str) -> np.floating:
-    (its,) = by_piece(encoder, [text])
-    return np.nansum(its.log_p.astype(np.float64))
+    found = read_scores(encoder, view_of([text]))
+    assert found.pieces.tolist() == [len(ids) - 1]
+    assert found.log_p[0] == pytest.approx(np.nansum(its.log_p.astype(np.float64)), abs=1e-6)
 
 
 @pytest.mark.slow
@@ -224,10 +211,8 @@ def test_the_end_of_a_word_is_part_of_it(family, kind):
     texts = [Text(WORDS, span, written=True) for span in spans]
     found = read_scores(encoder, view_of(texts))
     corrected = found.with_word_ends()
-    text = "".join(WORDS)
-    expected = np.array(
-        [left_to_right(model, tokenizer, text), ends_of_words(model, tokenizer, text)]
-    )
+    given = model, tokenizer, "".join(WORDS)
+    expected = np.array([left_to_right(*given), ends_of_words(*given)])
     (pieces,) = encoder.split(texts[:1])
     log_p, ends = np.add.reduceat(expected, pieces.bounds[:-1], axis=1)
     log_p[3] = ends[3] = 0  # no piece
@@ -282,9 +267,8 @@ def test_kept_stretches_have_the_scores_that_they_have_in_the_whole(kind, encode
     for text, (start, end) in zip(texts, spans, strict=True):
         own = slice(found.score_index(text), found.score_index(text) + end - start)
         np.testing.assert_allclose(found.log_p[own], every["log_p"][start:end], atol=1e-5)
-        np.testing.assert_allclose(
-            found.within_word[own], every["within_word"][start:end], atol=1e-5
-        )
+        later = every["within_word"][start:end]
+        np.testing.assert_allclose(found.within_word[own], later, atol=1e-5)
         assert found.pieces[own].tolist() == every["pieces"][start:end].tolist()
         assert found.rank[own].tolist() == every["rank"][start:end].tolist()
     assert (every["pieces"] > 0).tolist() == [True, True, False, True, True]
@@ -357,14 +341,8 @@ def unigram(kind: str, tokenizer: Any) -> tuple[Any, np.ndarray]:
             model.transformer.ln_f.bias.copy_(torch.eye(16)[0])
             model.lm_head.weight.zero_()[:, 0] = log_p
     else:
-        config = BertConfig(
-            hidden_size=16,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=16,
-            max_position_embeddings=32,
-            **sizes,
-        )
+        sizes |= {"hidden_size": 16, "intermediate_size": 16, "max_position_embeddings": 32}
+        config = BertConfig(num_hidden_layers=1, num_attention_heads=2, **sizes)
         model = BertForMaskedLM(config).eval()
         with torch.no_grad():
             model.cls.predictions.decoder.weight.zero_()
@@ -392,17 +370,13 @@ def test_known_probabilities_are_found_exactly(kind, plain):
 # -- in a store ---------------------------------------------------------------------------
 
 
-def reading_of(cache: Path, encoder: Encoder, view: View) -> StoreRequest:
-    return StoreRequest(cache, encoder.info, "float32", view, TokenScores())
-
-
 @pytest.mark.slow
 def test_stored_scores_are_those_that_were_read(kind, encoders, tmp_path, monkeypatch):
     regions = Text(REGIONS, (0, len(REGIONS)), written=True)
     view = view_of([*TEXTS[:4], regions, *TEXTS[4:], Text(REGIONS, (1, 4), written=True)])
     direct = read_scores(encoders[kind], view)
     small_shards(monkeypatch, 64)
-    reading = reading_of(tmp_path, encoders[kind], view)
+    reading = StoreRequest(tmp_path, encoders[kind].info, "float32", view, TokenScores())
     stored = full_store(reading, encoders[kind])
     assert stored.n_shards > 3
     found = stored_scores(view, stored)
