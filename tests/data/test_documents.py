@@ -13,9 +13,8 @@ def numbered_words(name, n_words, document="d", **layers):
 def test_a_window_ends_with_each_sentence_and_stays_in_its_document():
     given = [numbered_words("a", 2), *(numbered_words(name, 1) for name in "bcd")]
     given += [
-        numbered_words("e", 1, "other"),
-        numbered_words("f", 1, ""),
-        numbered_words("g", 1, ""),
+        numbered_words(name, 1, document)
+        for name, document in (("e", "other"), ("f", ""), ("g", ""))
     ]
     found = list(windows(given, 3))
     assert [(" ".join(window.words), window.starts) for window in found] == [

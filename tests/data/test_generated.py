@@ -188,11 +188,8 @@ def test_no_number_is_in_two_splits():
         split: {value for _, values in labelled(split, "value") for _, value in values}
         for split in NUMBERS.splits
     }
-    assert {split: len(numbers) for split, numbers in parts.items()} == {
-        "train": 60,
-        "dev": 20,
-        "test": 20,
-    }
+    sizes = {split: len(numbers) for split, numbers in parts.items()}
+    assert sizes == {"train": 60, "dev": 20, "test": 20}
     assert set.union(*parts.values()) == set(range(100))
     assert parts == {split: set(numbers) for split, numbers in g.numbers_of().items()}
 

@@ -9,7 +9,6 @@ from table_files import write_rows, write_splits
 from tiny_runs import run
 
 from probes.common.errors import UserError
-from probes.data.chunk_schemes import Scheme
 from probes.data.find import find_corpus
 from probes.data.sources import LabelColumn
 from probes.tasks.columns import NO_LABEL, task_of
@@ -23,18 +22,6 @@ ROWS = [
 
 def labels(corpus, column="ner_tags", split="train"):
     return [list(sentence.layer(f"column {column}")) for sentence in corpus.splits[split]]
-
-
-@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
-def test_the_same_rows_in_every_format(tmp_path, ending):
-    source = find_corpus(*write_splits(tmp_path, ROWS, ending), task_from=("ner_tags",))
-    assert source.columns == {
-        "ner_tags": LabelColumn("ner_tags", "word", "classification", scheme=Scheme("BIO"))
-    }
-    corpus = source.load()
-    assert [list(s.words) for s in corpus.splits["dev"]] == [r["tokens"] for r in ROWS]
-    assert labels(corpus, split="test") == [r["ner_tags"] for r in ROWS]
-    assert corpus.layers == {"column ner_tags"}
 
 
 def test_class_numbers_get_the_names_that_the_dataset_gives_them(tmp_path):

@@ -47,18 +47,8 @@ def test_a_folder_stands_for_its_treebank_not_for_its_notes(tmp_path):
 
 
 def test_every_registered_corpus_has_a_card_and_those_that_are_downloaded_a_citation():
-    assert [name for name in corpora if not name.startswith("clams-")] == [
-        "sample",
-        "ewt",
-        "gum",
-        "conll2000",
-        "blimp",
-        "clams",
-        "syntaxgym",
-        "lm-diagnostics",
-        "numeracy",
-        "generalisation",
-    ]
+    names = "sample ewt gum conll2000 blimp clams syntaxgym lm-diagnostics numeracy generalisation"
+    assert [name for name in corpora if not name.startswith("clams-")] == names.split()
     for name in corpora:
         corpus = corpora.get(name)
         assert corpus.summary

@@ -39,11 +39,8 @@ def test_a_row_is_a_text_as_it_was_written(tmp_path):
     assert [text.words for text in corpus.splits["train"]] == [(r["text"],) for r in ROWS[:8]]
     assert all(text.whole for text in corpus)
     assert [t.layer("column score") for t in corpus.splits["test"]] == [(2.5,), (2.75,)]
-    assert {split: len(part) for split, part in corpus.splits.items()} == {
-        "train": 8,
-        "dev": 2,
-        "test": 2,
-    }
+    sizes = {split: len(part) for split, part in corpus.splits.items()}
+    assert sizes == {"train": 8, "dev": 2, "test": 2}
 
 
 def test_groups_are_kept_whole(tmp_path):
@@ -56,10 +53,13 @@ def test_groups_are_kept_whole(tmp_path):
 
 def test_groups_of_test_that_occur_in_train_are_counted(tmp_path):
     rows = [{**r, "split": ("train", "dev", "test")[i // 4]} for i, r in enumerate(ROWS)]
-    corpus = source_of_texts(
-        write_rows(tmp_path / "a.jsonl", [{**r, "who": "one"} for r in rows]), group="who"
+    path = write_rows(tmp_path / "a.jsonl", [{**row, "who": "one"} for row in rows])
+    assert (
+        source_of_texts(path, group="who")
+        .load()
+        .notes["test texts of a group that also occurs in train"]
+        == 4
     )
-    assert corpus.load().notes["test texts of a group that also occurs in train"] == 4
 
 
 def test_text_group_and_field_are_part_of_the_identity(tmp_path):

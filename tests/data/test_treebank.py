@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from tiny_runs import run
 
-from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
 from probes.examples.examples import NotServedError
@@ -62,26 +61,23 @@ def test_a_folder_runs_as_it_is(tiny_bert, tmp_path, capsys, name, served, skipp
 def test_a_task_that_the_whole_corpus_does_not_serve_is_skipped_with_a_limit_too(
     tiny_bert, tmp_path, capsys
 ):
-    given = ["--corpus", str(TREEBANKS / "UD_Hebrew-Probe"), "--model", str(tiny_bert)]
-    line = "--limit 2 --quick --probes linear --device cpu"
-    places = ["--output", str(tmp_path / "r"), "--cache-dir", str(tmp_path / "c")]
-    assert main([*given, *line.split(), *places]) == 0
+    corpus = str(TREEBANKS / "UD_Hebrew-Probe")
+    run(tiny_bert, tmp_path, corpus=corpus, limit=2, probes="linear", layers=(0,))
     said = capsys.readouterr().err
     assert "skipped agreement: Task 'agreement' has no examples in the train split" in said
     assert "missing" not in said
     assert "raise --limit" not in said
 
 
-def test_a_task_that_a_limit_leaves_without_examples_says_so():
-    source = find_corpus(str(TREEBANKS / "UD_Spanish-Probe"), limit=1)
-    corpus = LazyCorpus(source)
-    with pytest.raises(NotServedError, match="or raise --limit") as caught:
+@pytest.mark.parametrize(
+    ("name", "remedy", "by_limit"),
+    [("Spanish", "or raise --limit", True), ("Hebrew", r"leave it out with --tasks\.$", False)],
+)
+def test_a_task_that_a_limit_leaves_without_examples_says_so(name, remedy, by_limit):
+    corpus = LazyCorpus(find_corpus(str(TREEBANKS / f"UD_{name}-Probe"), limit=1))
+    with pytest.raises(NotServedError, match=remedy) as caught:
         corpus.examples(tasks.get("agreement"), "masked")
-    assert caught.value.by_limit
-    hebrew = LazyCorpus(find_corpus(str(TREEBANKS / "UD_Hebrew-Probe"), limit=1))
-    with pytest.raises(NotServedError, match=r"leave it out with --tasks\.$") as caught:
-        hebrew.examples(tasks.get("agreement"), "masked")
-    assert not caught.value.by_limit
+    assert caught.value.by_limit is by_limit
 
 
 def test_the_same_files_however_they_are_named_and_split():
@@ -102,17 +98,13 @@ def copy(tmp_path, *splits, name="UD_Spanish-Probe", prefix="es_probe"):
 
 def test_missing_splits_are_cut_only_when_asked(tmp_path):
     folder = copy(tmp_path, "train", "test")
-    with pytest.raises(
-        UserError, match=r"has train and test, but no dev split; .*--split-by document"
-    ):
+    message = "has train and test, but no dev split; .*--split-by document"
+    with pytest.raises(UserError, match=message):
         find_corpus(folder)
     source = find_corpus(folder, split_by="sentence")
     corpus = source.load()
-    assert {split: len(part) for split, part in corpus.splits.items()} == {
-        "train": 3,
-        "dev": 1,
-        "test": 2,
-    }
+    sizes = {split: len(part) for split, part in corpus.splits.items()}
+    assert sizes == {"train": 3, "dev": 1, "test": 2}
     assert corpus.notes == {"dev sentences cut from train, by sentence": 1}
     with pytest.raises(UserError, match="too few documents to cut dev from; try --split-by sent"):
         find_corpus(folder, split_by="document").load()

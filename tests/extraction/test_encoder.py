@@ -11,7 +11,7 @@ import tiny_models
 import torch
 import transformers
 from model_folders import configure
-from tiny_models import FAMILIES, fast_tokenizer, save, save_tokenizer
+from tiny_models import FAMILIES, build, fast_tokenizer, save, save_tokenizer
 from tiny_readings import vectors_by_layer
 from tokenizers import Tokenizer
 from transformers import AutoModel
@@ -133,12 +133,10 @@ def test_a_model_that_gives_tuples_gives_the_same_vectors(tmp_path):
 
 
 def test_a_pooler_or_a_decoder_may_be_missing(tmp_path):
-    tiny = FAMILIES["bert"].tokenizer()
-    config = tiny_models.build_config(FAMILIES["bert"], tiny)
-    head = transformers.BertForMaskedLM(config).eval()
+    head, tokenizer = build("bert", "BertForMaskedLM")
     head.save_pretrained(tmp_path / "bert")
     save_tokenizer("bert", tmp_path / "bert")
-    expected = vectors(Encoder(head, fast_tokenizer("bert"), name="in memory", device="cpu"))
+    expected = vectors(Encoder(head, tokenizer, name="in memory", device="cpu"))
     assert_same(vectors(load(tmp_path / "bert")), expected)
 
     save("t5", tmp_path / "t5")
@@ -149,31 +147,20 @@ def test_a_pooler_or_a_decoder_may_be_missing(tmp_path):
 
 
 def test_a_model_in_memory_keeps_its_pooler_and_configuration():
-    tiny = FAMILIES["bert"].tokenizer()
-    model = transformers.BertModel(tiny_models.build_config(FAMILIES["bert"], tiny))
+    model, tokenizer = build("bert", "BertModel")
+
+    def read():
+        return Encoder(model, tokenizer, name="mine", device="cpu")
+
     config = model.config.to_json_string()
-    encoder = Encoder(model, fast_tokenizer("bert"), name="mine", device="cpu")
+    encoder = read()
     vectors(encoder)
     assert model.pooler is not None
     assert model.config.to_json_string() == config
-    again = Encoder(model, fast_tokenizer("bert"), name="mine", device="cpu")
-    assert again.info.digest == encoder.info.digest
+    assert read().info.digest == encoder.info.digest
     with torch.no_grad():
         model.encoder.layer[0].output.dense.weight[0, 0] += 1
-    changed = Encoder(model, fast_tokenizer("bert"), name="mine", device="cpu")
-    assert changed.info.digest != encoder.info.digest
-
-
-def save_other(config: str, settings: dict[str, Any], folder: Path) -> Any:
-    """A tiny model of no family in `tiny_models`, with BERT's tokenizer; written to `folder`."""
-    family = tiny_models.Family(config, FAMILIES["bert"].tokenizer, "", settings=settings)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(7)
-        built = tiny_models.build_config(family, family.tokenizer())
-        model = AutoModel.from_config(built).eval()
-    model.save_pretrained(folder)
-    save_tokenizer("bert", folder)
-    return model
+    assert read().info.digest != encoder.info.digest
 
 
 CAUSAL: dict[str, tuple[str, dict[str, Any]]] = {
@@ -188,8 +175,12 @@ CAUSAL: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", CAUSAL)
-def test_a_causal_model_is_recognised_without_its_declaration(name, tmp_path):
-    encoder = Encoder(save_other(*CAUSAL[name], tmp_path), fast_tokenizer("bert"), name=name)
+def test_a_causal_model_is_recognised_without_its_declaration(name):
+    kind, settings = CAUSAL[name]
+    family = tiny_models.Family(kind, FAMILIES["bert"].tokenizer, "", settings=settings)
+    torch.manual_seed(7)
+    model = AutoModel.from_config(tiny_models.build_config(family, family.tokenizer()))
+    encoder = Encoder(model.eval(), fast_tokenizer("bert"), name=name, device="cpu")
     assert not declared_causal(encoder.model)
     assert encoder.info.causal
     assert encoder.words.mask_id is None

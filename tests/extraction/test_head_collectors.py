@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from places import PLACES, block_of
 from slow_scores import left_to_right
 from tiny_models import build
-from tiny_readings import collected, random_texts
+from tiny_readings import collected, encoder_of, random_texts
 from transformers import GPT2LMHeadModel
 
 from probes.common.errors import UserError
@@ -34,7 +35,7 @@ SIZE = 8
 )
 def test_gradients_of_the_loss_are_finite_differences(name, kind, batch_tokens, monkeypatch):
     """As each head's columns of the output projection grow; texts may have several windows."""
-    its = Encoder(*build(name, kind), name=name, device="cpu")
+    its = encoder_of(name, kind)
     monkeypatch.setattr("probes.extraction.models.lm_head._LOGITS", 600)  # a few positions at once
     kept = [text for text in TEXTS if text.kept_span[1] > text.kept_span[0]]
     words = {text: np.arange(text.kept_span[0], text.kept_span[1], 2) for text in kept}
@@ -49,11 +50,9 @@ def test_gradients_of_the_loss_are_finite_differences(name, kind, batch_tokens, 
         parts = scores["log_p"].double().split(pieces)
         return torch.stack([-part.nanmean() if len(part) else torch.tensor(0.0) for part in parts])
 
-    blocks = its.model.encoder.layer if name == "bert" else its.model.h
-    for number, block in enumerate(blocks):
-        weight = (
-            block.attention.output.dense.weight if name == "bert" else block.attn.c_proj.weight.T
-        )
+    for number in range(2):
+        linear = block_of(its.model, name, number + 1).get_submodule(PLACES[name].output)
+        weight = linear.weight.T if name == "gpt2" else linear.weight
         for head in range(2):
             columns = weight.data[:, SIZE * head : SIZE * (head + 1)]
             plain, moved = columns.clone(), []

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import torch
 from places import IDS, LENGTHS, MASK, PLACES, block_of, layers, n_hooks, tiny
-from tiny_models import FAMILIES, build
-from tiny_readings import Maps, collected, random_texts
+from tiny_models import build
+from tiny_readings import Maps, collected, encoder_of, random_texts
 from transformers import BertForMaskedLM
 
 import probes
@@ -199,12 +199,6 @@ def test_collectors_of_attention_see_what_is_used(name):
     assert any(not visible.all() for _, _, visible in collector.found)
 
 
-def encoder_of(name: str) -> Encoder:
-    return Encoder(
-        *build(name, FAMILIES[name].config.replace("Config", "Model")), name=name, device="cpu"
-    )
-
-
 def vectors(encoder: Encoder, n: int = 12) -> list[torch.Tensor]:
     every = WordVectors(range(encoder.info.n_layers + 1), "mean", "float32")
     return list(collected(encoder, random_texts(n), every, 64).values())
@@ -230,8 +224,6 @@ def test_pieces_of_words_alone_are_erased():
         for row, n in zip(marked, n_marked, strict=True):
             assert row[1 : n + 1].all()
             assert not row[n + 1 :].any()  # [SEP] and padding
-    with pytest.raises(UserError, match="BertModel: Erase at the pieces of words needs an Encoder"):
-        changed_passes(model, [Erase(1, *eraser(16, 1), "pieces")]).__enter__()
 
 
 def test_nothing_is_left_behind():
@@ -302,22 +294,26 @@ def test_blocks_below_a_change_are_computed_once(name):
         assert replayed <= n_full - below
 
 
-def test_refusals_name_the_model():
-    message = "^XLNetModel: its blocks are not found; it cannot be changed layer by layer.$"
-    with pytest.raises(UserError, match=message), changed_passes(tiny("XLNet"), [SkipBlock(1)]):
+SHORT = Custom("short", 1, Site("layer", 1), lambda states: states[:, 1:])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda: changed_passes(tiny("XLNet"), [SkipBlock(1)]), "^XLNetModel: its blocks are not found; it cannot be changed layer by layer.$"),
+        (lambda: changed_passes(encoder_of("bert"), [DisableHead(1, 3)]), "^--model bert: BertModel: it has 2 heads in each block, and no head 3.$"),
+        (lambda: changed_passes(tiny("bert"), [Erase(1, *eraser(16, 1), "pieces")]), "BertModel: Erase at the pieces of words needs an Encoder"),
+        (lambda: DisableHead(1, 1, "mean"), "DisableHead: how is 'uniform' or 'zero', not 'mean'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_changed_is_refused_by_name(change, message):
+    with pytest.raises(UserError, match=message), change():
         pass
-    message = "^--model bert: BertModel: it has 2 heads in each block, and no head 3.$"
-    with (
-        pytest.raises(UserError, match=message),
-        changed_passes(encoder_of("bert"), [DisableHead(1, 3)]),
-    ):
-        pass
-    with pytest.raises(UserError, match="DisableHead: how is 'uniform' or 'zero', not 'mean'"):
-        DisableHead(1, 1, "mean")  # type: ignore[arg-type]
-    model = tiny("bert")
-    short = Custom("short", 1, Site("layer", 1), lambda states: states[:, 1:])
-    message = "Custom 'short': the function turned"
-    with pytest.raises(UserError, match=message), changed_passes(model, [short]):
+
+
+def test_a_function_that_changes_the_shape_is_refused():
+    model, message = tiny("bert"), "Custom 'short': the function turned"
+    with pytest.raises(UserError, match=message), changed_passes(model, [SHORT]):
         layers(model)
 
 
@@ -326,24 +322,15 @@ def doubled(states: torch.Tensor) -> torch.Tensor:
 
 
 VALUES: list[Intervention] = [
-    DisableHead(1, 1),
-    DisableHead(1, 2),
-    DisableHead(2, 1),
+    *(DisableHead(*head) for head in ((1, 1), (1, 2), (2, 1))),
     DisableHead(1, 1, "zero"),
-    DisableAttention(1),
-    DisableAttention(2),
+    *(kind(layer) for kind in (DisableAttention, SkipBlock) for layer in (1, 2)),
     OwnAttention(),
-    SkipBlock(1),
-    SkipBlock(2),
-    Erase(1, *eraser(4, 1)),
-    Erase(2, *eraser(4, 1)),
-    Erase(1, *eraser(4, 2)),
+    *(Erase(layer, *eraser(4, rank)) for layer, rank in ((1, 1), (2, 1), (1, 2))),
     Erase(1, *eraser(4, 1), "pieces"),
-    Custom("double", 1, Site("mlp", 1), doubled),
-    Custom("double", 2, Site("mlp", 1), doubled),
+    *(Custom(name, n, Site("mlp", 1), doubled) for name, n in (("double", 1), ("double", 2), ("twice", 1))),
     Custom("double", 1, Site("attention", 1), doubled),
-    Custom("twice", 1, Site("mlp", 1), doubled),
-]
+]  # fmt: skip
 
 
 def test_values_are_plain_and_have_fingerprints():

@@ -89,48 +89,34 @@ def test_the_packaged_model_is_the_one_published_on_the_hub():
 
 
 def test_what_follows_an_at_sign_is_a_revision(revisions):
-    plain, first, second = (
-        find_model(f"bert-base-uncased{mark}", offline=True)
-        for mark in ("", "@step1000", "@step2000")
-    )
+    names = (f"bert-base-uncased{mark}" for mark in ("", "@step1000", "@step2000"))
+    plain, first, second = (find_model(name, offline=True) for name in names)
     assert (first.name, first.revision) == ("bert-base-uncased@step1000", "1" * 40)
     assert first.folder.name == "1" * 40
-    assert len({each.slug for each in (plain, first, second)}) == 3
-    assert len({each.digest for each in (plain, first, second)}) == 3
+    assert len({(x.slug, x.digest) for x in (plain, first, second)}) == 3
     by_flag = find_model("bert-base-uncased", revision="step1000", offline=True)
     assert (by_flag.digest, by_flag.name, by_flag.slug) == (first.digest, first.name, first.slug)
 
 
 def test_revisions_have_one_random_twin(revisions):
-    first, second, twin, of_first, of_second = (
-        find_model(name, offline=True)
-        for name in (
-            "bert-base-uncased@step1000",
-            "bert-base-uncased@step2000",
-            "random-1:bert-base-uncased",
-            "random-1:bert-base-uncased@step1000",
-            "random-1:bert-base-uncased@step2000",
-        )
+    name = "bert-base-uncased"
+    first, second = (find_model(f"{name}@step{n}000", offline=True) for n in (1, 2))
+    twin, of_first, of_second = (
+        find_model(f"random-1:{name}{mark}", offline=True)
+        for mark in ("", "@step1000", "@step2000")
     )
-    assert {x.name for x in (twin, of_first, of_second)} == {"random-1:bert-base-uncased"}
+    assert {x.name for x in (twin, of_first, of_second)} == {f"random-1:{name}"}
     assert (twin.digest, twin.slug) == (of_first.digest, of_first.slug)
     assert all(x.is_twin_of(y) for x in (twin, of_first) for y in (first, second))
     assert not first.is_twin_of(second)
     # In one run it is made of the first revision's configuration.
-    models = find_models(
-        ["bert-base-uncased@step1000", "bert-base-uncased@step2000"],
-        RunConfig(offline=True, twins=1),
-    )
-    assert [model.source.name for model in models] == [
-        "bert-base-uncased@step1000",
-        "bert-base-uncased@step2000",
-        "random:bert-base-uncased",
-    ]
-    assert models[2].source.digest == find_model("random:bert-base-uncased", offline=True).digest
-    assert (
-        models[2].source.digest
-        != find_model("random:bert-base-uncased@step2000", offline=True).digest
-    )
+    config = RunConfig(offline=True, twins=1)
+    models = find_models([f"{name}@step1000", f"{name}@step2000"], config)
+    names = [model.source.name for model in models]
+    assert names == [f"{name}@step1000", f"{name}@step2000", f"random:{name}"]
+    digest = models[2].source.digest
+    assert digest == find_model(f"random:{name}", offline=True).digest
+    assert digest != find_model(f"random:{name}@step2000", offline=True).digest
 
 
 @pytest.mark.parametrize(
@@ -196,7 +182,7 @@ BF16, FP16, FP32, INT = torch.bfloat16, torch.float16, torch.float32, torch.int6
 
 @pytest.fixture
 def bare(tiny_bert, tmp_path):
-    """A model without weights."""
+    """A model without weights, whose configuration names no type."""
     copy = tmp_path / "m"
     shutil.copytree(tiny_bert, copy, ignore=shutil.ignore_patterns("*.safetensors"))
     config = json.loads((copy / "config.json").read_text())
@@ -207,10 +193,7 @@ def bare(tiny_bert, tmp_path):
 
 def save(path, *tensors):
     """A file of tensors of these types and sizes."""
-    named = {
-        str(i): torch.zeros(size, dtype=dtype) for i, (dtype, *size) in enumerate(tensors, start=1)
-    }
-    save_file(named, path)
+    save_file({f"{i}": torch.zeros(size, dtype=x) for i, (x, *size) in enumerate(tensors)}, path)
 
 
 @pytest.mark.parametrize(
@@ -235,19 +218,16 @@ def test_the_type_of_most_numbers_counts(bare, tensors, expected):
     assert stored_dtype(find_model(f"random-3:{bare}")) == expected
 
 
-def sharded(bare, shards):
-    """Write shards, and the index that lists them."""
-    weights = {}
-    for n, tensors in enumerate(shards, start=1):
-        name = f"model-{n:05}-of-{len(shards):05}.safetensors"
-        save(bare / name, *tensors)
-        weights |= {f"{n}.{i}": name for i in range(len(tensors))}
-    index = {"metadata": {}, "weight_map": weights}
-    (bare / "model.safetensors.index.json").write_text(json.dumps(index))
-
-
 def test_all_shards_of_the_index_count_and_no_other_file(bare):
-    sharded(bare, [[(FP32, 2)], [(BF16, 5)], [(FP32, 2)]])
+    shards = [
+        ("1.safetensors", (FP32, 2)),
+        ("2.safetensors", (BF16, 5)),
+        ("3.safetensors", (FP32, 2)),
+    ]
+    for name, tensor in shards:
+        save(bare / name, tensor)
+    index = {"metadata": {}, "weight_map": {name: name for name, _ in shards}}
+    (bare / "model.safetensors.index.json").write_text(json.dumps(index))
     save(bare / "consolidated.safetensors", (FP32, 99))
     assert stored_dtype(find_model(str(bare))) == "bfloat16"
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import torch
 from places import NORMS, OTHERS, PLACES, block_of, layers, n_hooks, tiny
-from tiny_models import FAMILIES, build
-from tiny_readings import collected, files_below, random_texts, random_view
+from tiny_readings import collected, encoder_of, files_below, plain_input, random_texts, random_view
 
 from probes.common.errors import UserError
 from probes.extraction.changing.interventions import Custom, Intervention, SkipBlock, changed_passes
@@ -36,11 +35,6 @@ POST_NORM = {
 }
 PRE_NORM = ["gpt2", "gpt-neox", "llama-2", "llama-3", "qwen2", "qwen3", "gemma", "modernbert", "t5"]
 PARTS_NORMED = ["gemma2", "gemma3"]
-
-
-def encoder_of(name: str) -> Encoder:
-    kind = FAMILIES[name].config.replace("Config", "Model")
-    return Encoder(*build(name, kind), name=name, device="cpu")
 
 
 def ours(encoder: Encoder, pooling: Any = "mean", tokens: int = 64) -> dict[str, torch.Tensor]:
@@ -78,7 +72,7 @@ def by_hand(encoder: Encoder, name: str, pooling: str) -> dict[str, torch.Tensor
     """Text by text, without padding."""
     found: dict[str, list[torch.Tensor]] = {}
     for text, pieces in zip(TEXTS, encoder.split(TEXTS), strict=True):
-        ids = torch.tensor([[*encoder.words.prefix, *pieces.ids, *encoder.words.suffix]])
+        ids = plain_input(encoder, text)["input_ids"]
         start = len(encoder.words.prefix)
         for part, state in states_by_hand(encoder.model, name, ids).items():
             for word in range(*text.kept_span):

@@ -74,13 +74,8 @@ def test_rows_of_a_text_are_its_words_vectors(encoder, tmp_path):
     assert vectors.count("subwords") == sum(len(p.ids) for p in pieces)
     assert vectors.count("unknown_words") == sum(p.unknown for p in pieces)
     long = sum(len(p.ids) > encoder.capacity for p in pieces)
-    assert vectors.encoding.model_dump() == {
-        "storage": "float16",
-        "unknown_words": 0,
-        "texts_in_several_windows": long,
-        "batch_tokens": 64,
-        "chats": "",
-    }
+    told = {"unknown_words": 0, "texts_in_several_windows": long, "batch_tokens": 64, "chats": ""}
+    assert vectors.encoding.model_dump() == {"storage": "float16", **told}
     assert long > 0
     with pytest.raises(ValueError, match="read-only"):
         layers[0].arrays[0][:] = 0
@@ -100,11 +95,9 @@ def test_bytes_do_not_depend_on_the_order_and_lost_shards_are_made_again(
     assert files_below(tmp_path / "lost") == reference
     folder = Path(store_folder(Path(), reading.key))
     names = {str(Path(name).relative_to(folder)) for name in reference}
-    assert names == {"manifest.json"} | {
-        f"{shard.number:05d}-layer-00/{name}"
-        for shard in shards
-        for name in ("manifest.json", *(f"layer-0{layer}.npy" for layer in LAYERS))
-    }
+    files = ["manifest.json", *(f"layer-0{layer}.npy" for layer in LAYERS)]
+    parts = {f"{shard.number:05d}-layer-00/{name}" for shard in shards for name in files}
+    assert names == {"manifest.json", *parts}
 
 
 def test_bytes_do_not_depend_on_layers_that_were_asked_for_before(encoder, reference, tmp_path):
@@ -152,19 +145,17 @@ def test_bytes_do_not_depend_on_how_many_encode_at_once(n, kind, tiny_bert, refe
 
 
 def test_the_estimate_is_what_is_written(encoder, tmp_path, monkeypatch):
-    free: list[int] = []
+    free, cache = [], tmp_path / "cache"
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=free[-1]))
 
     def written() -> int:
-        return sum(np.load(path).nbytes for path in (tmp_path / "cache").rglob("*.npy"))
+        return sum(np.load(path).nbytes for path in cache.rglob("*.npy"))
 
-    reading, some = (
-        reading_of(tmp_path / "cache", encoder, VIEW, layers) for layers in (LAYERS, [1])
-    )
+    reading, some = (reading_of(cache, encoder, VIEW, layers) for layers in (LAYERS, [1]))
     total = reading.bytes_missing()
     n_words = sum(text.kept_span[1] - text.kept_span[0] for text in VIEW.texts)
     assert (total, some.bytes_missing()) == (3 * n_words * 16 * 2, n_words * 16 * 2)
-    for step in (lambda: collect(some, encoder), lambda: collect(reading, encoder)):
+    for step in (some, reading):
         left = reading.bytes_missing()
         free.append(left)
         require_room(reading.cache, left)
@@ -172,7 +163,7 @@ def test_the_estimate_is_what_is_written(encoder, tmp_path, monkeypatch):
         with pytest.raises(UserError, match=r"vectors need 0\.0 MB, 0\.0 MB are free; choose"):
             require_room(reading.cache, left)
         before = written()
-        step()
+        collect(step, encoder)
         assert left - reading.bytes_missing() == written() - before > 0
     assert (written(), reading.bytes_missing()) == (total, 0)
     free.append(0)

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 import torch
 from tiny_models import build
-from tiny_readings import collected
+from tiny_readings import collected, encoder_of
 
 from probes.extraction.reading.encoder import Encoder
 from probes.extraction.reading.encoding import text_vectors, vectors_of
@@ -146,7 +146,7 @@ def test_pooled_vectors_are_those_of_plain_passes(name, kind):
 
 @pytest.mark.parametrize("batch_tokens", [1, 40, 4096])
 def test_batches_do_not_matter(batch_tokens):
-    encoder = Encoder(*build("bert", "BertModel"), name="bert", device="cpu")
+    encoder = encoder_of("bert")
     texts = [*SHORT, LONG]
     other = ours(encoder, texts, batch_tokens)
     for part, vectors in ours(encoder, texts).items():
@@ -158,7 +158,7 @@ def reading(encoder, cache, view, positions):
 
 
 def test_a_pooling_is_added_to_what_is_stored(tmp_path):
-    encoder = Encoder(*build("bert", "BertModel"), name="bert", device="cpu")
+    encoder = encoder_of("bert")
     view = View("plain", tuple(whole(*SHORT, LONG)))
     vectors_of(reading(encoder, tmp_path, view, [Position("mean")]), encoder)
     both = reading(encoder, tmp_path, view, [Position("mean"), Position("max")])
