@@ -9,7 +9,6 @@ import pytest
 
 from probes.data import generated as g
 from probes.data.find import find_corpus
-from probes.data.registered import corpora
 from probes.data.sentence import ROOT
 from probes.run.inputs import LazyCorpus
 from probes.run.task_choice import Omissions, choose_tasks
@@ -101,7 +100,6 @@ def test_sentences_are_different_and_always_the_same():
     words = [sum(map(len, CORPUS.splits[split])) for split in CORPUS.splits]
     for name, numbers in (("sentences", counts), ("words", words)):
         assert f"| {name} | " + " | ".join(f"{n:,}" for n in numbers) + " |" in lines
-    assert CORPUS.fingerprint == corpora.get("generalisation").fingerprint
 
 
 def test_the_best_threshold_on_the_index_scores_what_the_card_says():
@@ -200,6 +198,5 @@ def test_numbers_are_always_the_same():
         "They counted 52 , 41 , 78 , 91 and 2 votes in the villages .",
         "She wrote seven , ninety-four , sixty-three , eight and forty-eight on the board .",
     )
-    assert NUMBERS.fingerprint == corpora.get("numeracy").fingerprint
     ids = [sentence.id for sentence in NUMBERS]
     assert len({*ids}) == len(ids)

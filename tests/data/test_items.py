@@ -8,10 +8,7 @@ import re
 import tarfile
 import zipfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 from table_files import write_rows
@@ -26,14 +23,12 @@ from probes.data.sentence import SPLITS, Corpus
 from probes.data.sources import Source
 
 
-def source_of(**files: Path) -> Source:
+def source_of(**files):
     found = {role: (path,) for role, path in files.items()}
-    return Source("made", "1", "MIT", found, {}, lambda source: None)  # type: ignore[arg-type, return-value]
+    return Source("made", "1", "MIT", found, {}, lambda source: None)
 
 
-def registered_tar(
-    monkeypatch: pytest.MonkeyPatch, path: Path, corpus: str, members: Mapping[str, str]
-) -> Path:
+def registered_tar(monkeypatch, path, corpus, members):
     """An archive of these members, as if the card of the corpus had its digest."""
     with tarfile.open(path, "w:xz") as packed:
         for name, content in members.items():
@@ -52,12 +47,12 @@ def registered_tar(
 # -- BLiMP --------------------------------------------------------------------------------
 
 
-def blimp_line(uid: str, number: int, good: str, bad: str, term: str = "binding") -> str:
+def blimp_line(uid, number, good, bad, term="binding"):
     row = {"sentence_good": good, "sentence_bad": bad, "UID": uid, "pairID": str(number)}
     return json.dumps({**row, "linguistics_term": term, "simple_LM_method": True})
 
 
-def blimp(path: Path, **files: str) -> Path:
+def blimp(path, **files):
     with zipfile.ZipFile(path, "w") as packed:
         for name, content in files.items():
             packed.writestr(f"data/{name}.jsonl", content)
@@ -107,16 +102,10 @@ CLAMS = {
 }
 
 
-def clams(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, members: Mapping[str, str], **more: Any
-) -> Corpus:
+def clams(tmp_path, monkeypatch, members, **more):
     packed = {f"clams-36b5/{name}": content for name, content in members.items()}
-    archive = registered_tar(
-        monkeypatch,
-        tmp_path / "clams.tar.xz",
-        "clams",
-        {**packed, "clams-36b5/README.md": "no pairs"},
-    )
+    packed["clams-36b5/README.md"] = "no pairs"
+    archive = registered_tar(monkeypatch, tmp_path / "clams.tar.xz", "clams", packed)
     return item_suites.read_clams(source_of(archive=archive), **more)
 
 
@@ -144,10 +133,10 @@ def test_a_clams_file_without_pairs_is_named_with_its_line(tmp_path, monkeypatch
 # -- SyntaxGym ----------------------------------------------------------------------------
 
 
-def suite(formulas: Sequence[str], *items: Mapping[str, Sequence[tuple[int, str]]]) -> str:
+def suite(formulas, *items):
     """A suite; regions are given with their numbers, which order them."""
 
-    def condition(name: str, regions: Sequence[tuple[int, str]]) -> dict[str, Any]:
+    def condition(name, regions):
         numbered = [{"region_number": n, "content": x} for n, x in regions]
         return {"condition_name": name, "regions": numbered}
 
@@ -167,9 +156,8 @@ def test_syntaxgym_s_regions_are_written_with_a_space_before_each_but_the_first(
         "npi_x.json": suite(["(*;%a%) < (*;%b%)"], {"a": [(1, "x")], "b": [(1, "y")]}, {}),
     }
     packed = {f"sg-1/test_suites/json/{name}": content for name, content in members.items()}
-    archive = registered_tar(
-        monkeypatch, tmp_path / "s.tar.xz", "syntaxgym", {**packed, "sg-1/other/json/z.json": "{}"}
-    )
+    packed["sg-1/other/json/z.json"] = "{}"
+    archive = registered_tar(monkeypatch, tmp_path / "s.tar.xz", "syntaxgym", packed)
     corpus = item_suites.read_suites(source_of(archive=archive))
     assert [(x.id, x.paradigm, x.phenomenon) for x in corpus.items] == [
         ("fgd_x-1", "fgd_x", "Long-distance dependencies"),
@@ -353,7 +341,7 @@ def test_a_limit_draws_from_the_whole_paradigm():
 
 def test_any_change_of_an_item_changes_the_fingerprint():
     item = Item("1", "pairs", "p", {"good": ("a", "b"), "bad": ("c",)}, "ph", (WHOLE,))
-    changes: dict[str, Any] = {
+    changes = {
         "id": "2",
         "kind": "contexts",
         "paradigm": "q",
@@ -368,10 +356,9 @@ def test_any_change_of_an_item_changes_the_fingerprint():
     }
     assert set(changes) == {field.name for field in fields(Item)}
     others = [replace(item, **{name: value}) for name, value in changes.items()]
-    corpora_ = [
-        Corpus("c", "1", "", dict.fromkeys(SPLITS, ()), items=(x,)) for x in (item, *others)
-    ]
-    assert len({corpus.fingerprint for corpus in corpora_}) == len(changes) + 1
+    empty = dict.fromkeys(SPLITS, ())
+    fingerprints = {Corpus("c", "1", "", empty, items=(x,)).fingerprint for x in (item, *others)}
+    assert len(fingerprints) == len(changes) + 1
 
 
 # -- the real ones ------------------------------------------------------------------------
@@ -385,19 +372,11 @@ def test_blimp_itself(real_data, tmp_path):
     assert (len(counts), set(counts.values()), len(corpus.items)) == (67, {1000}, 67_000)
     phenomena = Counter({item.paradigm: item.phenomenon for item in corpus.items}.values())
     assert phenomena == {  # Warstadt et al. 2020, table 4
-        "anaphor_agreement": 2,
-        "argument_structure": 9,
-        "binding": 7,
-        "control_raising": 5,
-        "determiner_noun_agreement": 8,
-        "ellipsis": 2,
-        "filler_gap_dependency": 7,
-        "irregular_forms": 2,
-        "island_effects": 8,
-        "npi_licensing": 7,
-        "quantifiers": 4,
+        "anaphor_agreement": 2, "argument_structure": 9, "binding": 7, "control_raising": 5,
+        "determiner_noun_agreement": 8, "ellipsis": 2, "filler_gap_dependency": 7,
+        "irregular_forms": 2, "island_effects": 8, "npi_licensing": 7, "quantifiers": 4,
         "subject_verb_agreement": 6,
-    }
+    }  # fmt: skip
     texts = [(x.texts["good"][0], x.texts["bad"][0]) for x in corpus.items]
     assert sum(good == bad for good, bad in texts) == 7
     assert sum(len(good.split()) != len(bad.split()) for good, bad in texts) == 3945

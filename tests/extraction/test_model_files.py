@@ -30,26 +30,18 @@ def test_a_folder_is_named_after_itself(tiny_bert):
     assert source.folder == tiny_bert
 
 
-def test_digest_changes_with_weights_tokenizer_and_configuration(tiny_bert, tmp_path):
-    seen = {find_model(str(tiny_bert)).digest}
-    for name in ("model.safetensors", "tokenizer.json", "config.json"):
-        folder = tmp_path / name / "tiny-bert"
-        shutil.copytree(tiny_bert, folder)
-        assert find_model(str(folder)).digest in seen
-        with (folder / name).open("ab") as file:
+def test_the_digest_is_of_the_content_of_all_files_that_are_read(tiny_bert, model_copy):
+    digests = [find_model(str(model_copy)).digest]
+    assert digests == [find_model(str(tiny_bert)).digest]
+    template = "additional_chat_templates/chat_template.jinja"
+    read = ("model.safetensors", "tokenizer.json", "config.json", template, "chat_template.jinja")
+    for name in (*read, template):
+        path = model_copy / name
+        path.parent.mkdir(exist_ok=True)
+        with path.open("ab") as file:
             file.write(b"\n")
-        seen.add(find_model(str(folder)).digest)
-    assert len(seen) == 4
-
-
-def test_digest_changes_with_each_chat_template(model_copy):
-    file = model_copy / "additional_chat_templates" / "chat_template.jinja"
-    file.parent.mkdir()
-    seen = {find_model(str(model_copy)).digest}
-    for path in (file, model_copy / file.name, file):
-        path.write_text(f"{len(seen)}")
-        seen.add(find_model(str(model_copy)).digest)
-    assert len(seen) == 4
+        digests.append(find_model(str(model_copy)).digest)
+    assert len({*digests}) == len(digests)
 
 
 def test_a_random_twin_needs_no_weights_and_is_another_model(tiny_bert, model_copy):
