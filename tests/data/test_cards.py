@@ -12,14 +12,7 @@ from probes.tasks.builtin import STANDARD, tasks
 CARDS = Path(__file__).parents[2] / "data" / "cards"
 
 
-UDS = [
-    "proto-roles",
-    "factuality",
-    "supersense",
-    "argument-genericity",
-    "predicate-genericity",
-    "sense",
-]
+UDS = ["proto-roles", "factuality", "supersense", "argument-genericity", "predicate-genericity", "sense"]  # fmt: skip
 
 
 def card_table(corpus, names):

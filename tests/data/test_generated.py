@@ -106,17 +106,11 @@ def test_the_best_threshold_on_the_index_scores_what_the_card_says():
     """The nearest to a rule of position alone: it knows train, and fails on test."""
     card = CARDS / "generalisation.md"
     for part, name in TASK.items():
-        places = {
-            split: [
-                (e.span[0], e.label == "main")
-                for s in CORPUS.splits[split]
-                for e in tasks.get(name).examples(s)
-            ]
-            for split in ("train", "test")
-        }
 
-        def score(split, end, places=places):
-            return sum((i < end) == main for i, main in places[split]) / len(places[split])
+        def score(split, end, name=name):
+            examples = [e for s in CORPUS.splits[split] for e in tasks.get(name).examples(s)]
+            right = sum((e.span[0] < end) == (e.label == "main") for e in examples)
+            return right / len(examples)
 
         best = max(range(15), key=lambda end: score("train", end))
         assert score("train", best) == 1
@@ -182,10 +176,9 @@ def test_labels_are_those_of_the_numbers_that_are_written(split, n):
 
 
 def test_no_number_is_in_two_splits():
-    parts = {
-        split: {value for _, values in labelled(split, "value") for _, value in values}
-        for split in NUMBERS.splits
-    }
+    parts = {}
+    for split in NUMBERS.splits:
+        parts[split] = {value for _, values in labelled(split, "value") for _, value in values}
     sizes = {split: len(numbers) for split, numbers in parts.items()}
     assert sizes == {"train": 60, "dev": 20, "test": 20}
     assert set.union(*parts.values()) == set(range(100))

@@ -67,14 +67,9 @@ def test_blimp_is_read_in_alphabetical_order(tmp_path):
     archive = blimp(tmp_path / "b.zip", npi=second + "\n", anaphor="\n".join(first) + "\n")
     corpus = item_suites.read_blimp(source_of(archive=archive))
     assert [item.id for item in corpus.items] == ["anaphor-0", "anaphor-1", "npi-0"]
-    assert corpus.items[1] == Item(
-        id="anaphor-1",
-        kind="pairs",
-        paradigm="anaphor",
-        texts={"good": ("He 1 saw himself.",), "bad": ("He 1 saw it.",)},
-        phenomenon="binding",
-        predictions=("(*;%good%) < (*;%bad%)",),
-    )
+    texts = {"good": ("He 1 saw himself.",), "bad": ("He 1 saw it.",)}
+    compared = ("(*;%good%) < (*;%bad%)",)
+    assert corpus.items[1] == Item("anaphor-1", "pairs", "anaphor", texts, "binding", compared)
     assert corpus.items[2].phenomenon == "argument_structure"
     assert corpus.layers == {"pairs"}
     assert [corpus.splits[split] for split in SPLITS] == [(), (), ()]
@@ -116,10 +111,8 @@ def test_clams_by_language_and_construction(tmp_path, monkeypatch):
         ("de.subj_rel-1", "de.subj_rel", "de"),
         ("fr.simple_agrmt-0", "fr.simple_agrmt", "fr"),
     ]
-    assert corpus.items[1].texts == {
-        "good": ("die Autoren , die rennen , lachen",),
-        "bad": ("die Autoren , die rennen , lacht",),
-    }
+    good, bad = (f"die Autoren , die rennen , {verb}" for verb in ("lachen", "lacht"))
+    assert corpus.items[1].texts == {"good": (good,), "bad": (bad,)}
     (french,) = clams(tmp_path, monkeypatch, CLAMS, languages=("fr",)).items
     assert french.texts["bad"] == ("l'auteur rient",)
 
@@ -341,19 +334,9 @@ def test_a_limit_draws_from_the_whole_paradigm():
 
 def test_any_change_of_an_item_changes_the_fingerprint():
     item = Item("1", "pairs", "p", {"good": ("a", "b"), "bad": ("c",)}, "ph", (WHOLE,))
-    changes = {
-        "id": "2",
-        "kind": "contexts",
-        "paradigm": "q",
-        "texts": {"good": ("ab",), "bad": ("c",)},
-        "phenomenon": "",
-        "predictions": (),
-        "target": 1,
-        "answers": ("good",),
-        "good": "good",
-        "rivals": ("bad",),
-        "cluster": "1",
-    }
+    changes = {"id": "2", "kind": "contexts", "paradigm": "q", "phenomenon": "", "predictions": ()}
+    changes |= {"texts": {"good": ("ab",), "bad": ("c",)}, "target": 1, "answers": ("good",)}
+    changes |= {"good": "good", "rivals": ("bad",), "cluster": "1"}
     assert set(changes) == {field.name for field in fields(Item)}
     others = [replace(item, **{name: value}) for name, value in changes.items()]
     empty = dict.fromkeys(SPLITS, ())
@@ -407,7 +390,5 @@ def test_all_of_them_are_registered_as_items():
     kinds = {name: set(corpora.get(name).layers) for name in corpora}
     assert [name for name in kinds if kinds[name] == {"contexts"}] == ["lm-diagnostics"]
     languages = {f"clams-{x}" for x in ("en", "de", "fr", "he", "ru")}
-    assert {name for name in kinds if kinds[name] == {"pairs"}} == {
-        *("blimp", "clams", "syntaxgym"),
-        *languages,
-    }
+    pairs = {name for name in kinds if kinds[name] == {"pairs"}}
+    assert pairs == {"blimp", "clams", "syntaxgym", *languages}

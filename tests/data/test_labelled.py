@@ -44,11 +44,8 @@ def test_text_is_taken_as_it_stands(tmp_path):
     source = find_corpus(str(path), task_from=("y",), split_by="sentence")
     assert source.columns["y"] == LabelColumn("y", "sentence", "classification")
     corpus = source.load()
-    assert [s.words for s in corpus] == [
-        ("2020-01-01", "NA"),
-        ("10\u00a0000", "x"),
-        ("TRUE", "true"),
-    ]
+    words = [("2020-01-01", "NA"), ("10\u00a0000", "x"), ("TRUE", "true")]
+    assert [s.words for s in corpus] == words
     assert [s.layer("column y") for s in corpus] == [("01",), ("1",), ("TRUE",)]
 
 
@@ -63,19 +60,12 @@ def test_a_path_is_no_pattern(tmp_path):
 
 
 def test_labels_that_are_not_given_are_left_out_and_counted(tmp_path):
-    rows = [
-        {"tokens": ["a", "b"], "y": ["X", None]},
-        {"tokens": ["c", "d"], "y": [-100, "Z"]},
-        {"tokens": ["e"], "y": None},
-    ]
+    rows = [{"tokens": ["a", "b"], "y": y} for y in (["X", None], [-100, "Z"], None)]
     source = find_corpus(*write_splits(tmp_path, rows), task_from=("y",))
     task = task_of(source.columns["y"])
     found = [task.examples(s) for s in source.load().splits["train"]]
-    assert [[getattr(e, "label", e) for e in part] for part in found] == [
-        ["X", NO_LABEL],
-        [NO_LABEL, "Z"],
-        [NO_LABEL],
-    ]
+    read = [[getattr(e, "label", e) for e in part] for part in found]
+    assert read == [["X", NO_LABEL], [NO_LABEL, "Z"], [NO_LABEL] * 2]
 
 
 @pytest.mark.parametrize(
@@ -111,14 +101,12 @@ def test_a_column_may_be_called_like_an_annotation_layer(tmp_path):
 
 
 def test_one_file_without_a_split_is_cut_and_a_column_split_is_heeded(tmp_path):
-    whole = find_corpus(
-        write_rows(tmp_path / "my.jsonl", ROWS * 10), task_from=("ner_tags",)
-    ).load()
+    path = write_rows(tmp_path / "my.jsonl", ROWS * 10)
+    whole = find_corpus(path, task_from=("ner_tags",)).load()
     assert [len(whole.splits[s]) for s in ("train", "dev", "test")] == [24, 3, 3]
     assert whole.notes["dev sentences cut from all, by sentence"] == 3
-    own = [
-        {**row, "split": s} for row, s in zip(ROWS, ("test", "train", "validation"), strict=True)
-    ]
+    splits = ("test", "train", "validation")
+    own = [{**row, "split": split} for row, split in zip(ROWS, splits, strict=True)]
     split = find_corpus(write_rows(tmp_path / "own.jsonl", own), task_from=("ner_tags",)).load()
     assert split.splits["dev"][0].words[0] == "New"
     # Documents come back, and stay together.
@@ -148,9 +136,8 @@ def test_an_object_that_holds_the_rows_is_no_row(tmp_path, indent):
     path = tmp_path / "my.json"
     path.write_text(json.dumps({"data": ROWS}, indent=indent))
     found = find_corpus(str(path), task_from=("ner_tags",), field="data").load()
-    assert sorted(
-        label for split in found.splits for label in labels(found, split=split)
-    ) == sorted(row["ner_tags"] for row in ROWS)
+    read = [label for split in found.splits for label in labels(found, split=split)]
+    assert sorted(read) == sorted(row["ner_tags"] for row in ROWS)
 
 
 def test_rows_whose_document_is_null_are_of_no_document(tmp_path):
@@ -296,13 +283,9 @@ def test_columns_run_as_tasks(tiny_bert, tmp_path, capsys, monkeypatch):
     (first,) = (r for r in results if r.task.name == "mood")
     assert again.provenance == first.provenance
     assert table.read_text() == whole
+    other = write_rows(tmp_path / "p.jsonl", [{"tokens": ["a"], "pos": ["X"]}] * 30)
     with pytest.raises(UserError, match="--task-from pos: the suite has a task of this name"):
-        run_linear(
-            tiny_bert,
-            tmp_path,
-            corpus=write_rows(tmp_path / "p.jsonl", [{"tokens": ["a"], "pos": ["X"]}] * 30),
-            task_from=("pos",),
-        )
+        run_linear(tiny_bert, tmp_path, corpus=other, task_from=("pos",))
 
 
 @pytest.fixture
@@ -335,15 +318,11 @@ def test_a_dataset_with_configurations_is_named_with_one(hub_dataset):
         (hub_dataset / name).mkdir()
         for split in ("train", "validation", "test"):
             write_rows(hub_dataset / name / f"{split}.parquet", ROWS if name == "one" else ROWS[:2])
-    configs = "".join(
-        f"- config_name: {name}\n  data_files:\n"
-        + "".join(
-            f"  - split: {s}\n    path: {name}/{s}.parquet\n"
-            for s in ("train", "validation", "test")
-        )
+    configs = [
+        {"config_name": name, "data_files": [{"split": s, "path": f"{name}/{s}.parquet"} for s in ("train", "validation", "test")]}
         for name in ("one", "two")
-    )
-    (hub_dataset / "README.md").write_text(f"---\nlicense: mit\nconfigs:\n{configs}---\n")
+    ]  # fmt: skip
+    (hub_dataset / "README.md").write_text(f"---\nconfigs: {json.dumps(configs)}\n---\n")
     with pytest.raises(UserError, match=r"org/names:.*'one', 'two'|org/names.*one.*two"):
         find_corpus("org/names", task_from=("ner_tags",), offline=True)
     two = find_corpus("org/names:two", task_from=("ner_tags",), offline=True)

@@ -54,22 +54,14 @@ def test_groups_are_kept_whole(tmp_path):
 def test_groups_of_test_that_occur_in_train_are_counted(tmp_path):
     rows = [{**r, "split": ("train", "dev", "test")[i // 4]} for i, r in enumerate(ROWS)]
     path = write_rows(tmp_path / "a.jsonl", [{**row, "who": "one"} for row in rows])
-    assert (
-        source_of_texts(path, group="who")
-        .load()
-        .notes["test texts of a group that also occurs in train"]
-        == 4
-    )
+    notes = source_of_texts(path, group="who").load().notes
+    assert notes["test texts of a group that also occurs in train"] == 4
 
 
 def test_text_group_and_field_are_part_of_the_identity(tmp_path):
     (tmp_path / "a.json").write_text(json.dumps({"data": {"rows": ROWS}, "more": ROWS}))
-    given = [
-        {"field": "data.rows"},
-        {"field": "more"},
-        {"field": "data.rows", "group": "who"},
-        {"field": "data.rows", "text": "who"},
-    ]
+    rows = {"field": "data.rows"}
+    given = [rows, {"field": "more"}, {**rows, "group": "who"}, {**rows, "text": "who"}]
     digests = {source_of_texts(tmp_path / "a.json", **asked).digest for asked in given}
     assert len(digests) == len(given)
 

@@ -65,12 +65,8 @@ def test_gradients_of_the_loss_are_finite_differences(name, kind, batch_tokens, 
     assert found.abs().max() > 0.05
 
 
-HEADS = {
-    "opt": "OPTForCausalLM",
-    "llama4": "Llama4ForCausalLM",
-    "bart": "BartForCausalLM",
-    "gemma3": "Gemma3ForCausalLM",
-}
+CLASSES = "OPTForCausalLM", "Llama4ForCausalLM", "BartForCausalLM", "Gemma3ForCausalLM"
+HEADS = dict(zip(("opt", "llama4", "bart", "gemma3"), CLASSES, strict=True))
 """The first and the third call the decoder inside their base; the base of the second is named wrong.
 The last has a tied head, soft-capped logits, and a window of attention shorter than the text."""
 

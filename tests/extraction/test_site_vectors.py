@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
@@ -20,11 +21,7 @@ from probes.extraction.reading.vectors import layer_part
 from probes.extraction.reading.views import Text, View
 
 EVERY = None, "attention", "mlp"
-TEXTS = [
-    text
-    for text in random_texts(30)
-    if len(text.words) < 7 and text.kept_span[0] < text.kept_span[1]
-]
+TEXTS = [x for x in random_texts(30) if len(x.words) < 7 and x.kept_span[0] < x.kept_span[1]]
 _BERT = "attention.output.LayerNorm", "output.LayerNorm"
 POST_NORM = {
     **dict.fromkeys(["bert", "electra", "roberta", "xlm-roberta"], _BERT),
@@ -197,15 +194,11 @@ def test_a_model_without_the_site_is_refused():
 OWN = "its attention cannot be changed head by head (it is computed in its own way)"
 NO_MLP = "the output of its MLP cannot be changed (no linear map gives it)"
 NO_BLOCKS = "its blocks are not found; it cannot be changed layer by layer"
-REFUSED = {
-    ("Mixtral", "mlp"): NO_MLP,
-    **{
-        (name, kind): OWN
-        for name in ("Falcon", "Mpt", "Longformer", "BigBird")
-        for kind in ("maps", "heads", "attention", "mlp")
-    },
-    **{(name, "layer"): NO_BLOCKS for name in ("XLM", "XLNet", "Mamba")},
-}
+OWN_WAYS = product(
+    ("Falcon", "Mpt", "Longformer", "BigBird"), ("maps", "heads", "attention", "mlp")
+)
+REFUSED = {("Mixtral", "mlp"): NO_MLP, **dict.fromkeys(OWN_WAYS, OWN)}
+REFUSED |= {(name, "layer"): NO_BLOCKS for name in ("XLM", "XLNet", "Mamba")}
 
 
 @pytest.mark.parametrize("name", PLACES)

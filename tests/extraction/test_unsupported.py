@@ -125,18 +125,11 @@ def test_a_plan_describes_the_model_that_is_loaded(name, weights, tmp_path):
 
 def test_a_plan_needs_no_memory_for_weights(tmp_path):
     """A model of 6.7 billion parameters (27 GB): its configuration and tokenizer alone."""
-    sizes = {
-        "hidden_size": 4096,
-        "num_hidden_layers": 32,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 32,
-        "head_dim": 128,
-        "intermediate_size": 11008,
-        "vocab_size": 32000,
-    }
+    heads = {"num_attention_heads": 32, "num_key_value_heads": 32, "head_dim": 128}
+    sizes = {"hidden_size": 4096, "intermediate_size": 11008, "vocab_size": 32000, **heads}
     save("llama-3", tmp_path)
     (tmp_path / "model.safetensors").unlink()
-    configure(tmp_path, **sizes)
+    configure(tmp_path, num_hidden_layers=32, **sizes)
     info = load_encoder(find_model(str(tmp_path), planned=True), device="cpu", planned=True).info
     each = 4 * 4096**2 + 3 * 4096 * 11008 + 2 * 4096
     assert info.parameters == 32000 * 4096 + 32 * each + 4096

@@ -146,18 +146,13 @@ def test_files_of_vllm_are_converted_as_the_page_says(
 
 
 def test_static_vectors_are_a_model_of_one_layer(short_sentences, tmp_path, capsys):
-    words = {
-        word.lower()
-        for sentence in find_corpus(str(short_sentences)).load()
-        for word in sentence.words
-    }
+    corpus = find_corpus(str(short_sentences)).load()
+    words = {word.lower() for sentence in corpus for word in sentence.words}
     missing = sorted(words)[3]
     numbers = np.random.default_rng(0)
     lines = [f"{len(words) - 1} 5"]
-    lines += [
-        " ".join([word, *(f"{x:.4f}" for x in numbers.normal(size=5))])
-        for word in sorted(words - {missing})
-    ]
+    for word in sorted(words - {missing}):
+        lines.append(" ".join([word, *(f"{x:.4f}" for x in numbers.normal(size=5))]))
     path = tmp_path / "glove.txt"
     path.write_text("\n".join(lines))
     asked = ["--vectors", path, "--evidence", "standard", "--probes", "linear"]
@@ -174,10 +169,8 @@ def test_tasks_that_hide_words_are_left_out(short_sentences, extracted, tmp_path
     asked = line(short_sentences, tmp_path, "--vectors", dump)
     asked[asked.index("pos,depth")] = "pos,agreement"
     assert main(asked) == 1
-    assert (
-        "agreement: it hides or changes words, but given vectors belong to whole"
-        in capsys.readouterr().err
-    )
+    why = "agreement: it hides or changes words, but given vectors belong to whole"
+    assert why in capsys.readouterr().err
     assert {task for task, _ in scores(tmp_path)} == {"pos"}
 
 
