@@ -1,4 +1,4 @@
-"""Words to subwords: conventions, odd words, errors where nothing aligns."""
+"""Words to subwords: conventions, odd words, pairs of segments; errors where nothing aligns."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import json
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
-from tiny_models import fast_tokenizer
+import torch
+from tiny_models import FAMILIES, fast_tokenizer, save
+from tiny_readings import vectors_by_layer
 from tiny_tokenizers import TEXT
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import AutoTokenizer, PreTrainedTokenizerFast, XLNetConfig, XLNetModel
 
 from probes.common.errors import UserError
 from probes.extraction.reading.alignment import WordTokenizer, word_of_pieces
+from probes.extraction.reading.encoder import Encoder
 from probes.extraction.reading.views import Text
 
 
@@ -156,3 +160,80 @@ def test_merges_are_not_left_out_at_random():
     assert WordTokenizer(random).dropout == 0.5
     assert random.backend_tokenizer.model.dropout == 0.5
     assert WordTokenizer(tokenizer).dropout == 0
+
+
+# -- two segments, and types of tokens -----------------------------------------------------
+
+PAIRS = [("we saw the birds", "the boats light that harbour"), ("light", "the keeper writes")]
+TYPED = ("bert", "electra", "albert")
+MARKED = ("bert", "distilbert", "electra", "mpnet", "albert", "xlm-roberta", "deberta-v2", "t5")
+"""Families whose tokenizers mark a word's beginning without a space before it; and Llama 2."""
+WITHOUT = ("gpt2", "gpt-neox", "qwen2", "qwen3", "opt")
+"""Families whose tokenizers put nothing between two texts."""
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_filled_template_is_the_tokenizer_s_own_pair(name, tmp_path):
+    save(name, tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    words = WordTokenizer(tokenizer)
+    assert (words.pair is None) == (name in WITHOUT)
+    space = "" if name in (*MARKED, "llama-2") else " "
+    for pair in PAIRS if words.pair else ():
+        own = tokenizer(
+            *([space + word for word in segment.split()] for segment in pair),
+            is_split_into_words=True,
+            return_token_type_ids=name in TYPED,
+        )
+        split = tuple(" ".join(pair).split())
+        (pieces,) = words([Text(split, (0, len(split)))])
+        second = int(pieces.bounds[len(pair[0].split())])
+        ids, types, place = words.pair.filled(pieces.ids, second)
+        assert ids.tolist() == own["input_ids"]
+        segments = [x is not None for x in own.sequence_ids(0)]
+        assert place.tolist() == np.flatnonzero(segments).tolist()
+        assert second == own.sequence_ids(0).count(0)
+        if name in TYPED:
+            assert types.tolist() == own["token_type_ids"]
+            assert 0 < sum(types) < len(types)
+
+
+TEXTS = ("we saw the birds", "light", "she counts boats")
+
+
+def by_hand(model, encoding, kinds):
+    """Word vectors of every layer from a plain pass."""
+    with torch.no_grad():
+        inputs = {kind: torch.tensor([encoding[kind]]) for kind in kinds}
+        states = model(**inputs, output_hidden_states=True).hidden_states
+    words = encoding.word_ids(0)
+    places = [[i for i, x in enumerate(words) if x == word] for word in range(max(words[:-2]) + 1)]
+    return [torch.stack([state[0, at].mean(0) for at in places]) for state in states]
+
+
+def test_xlnet_reads_the_token_types_of_its_tokenizer():
+    """Type 2 for the last token; without types XLNet has no segment encoding."""
+    backend = FAMILIES["xlm-roberta"].tokenizer().backend
+    sep, cls = ((token, backend.token_to_id(token)) for token in ("</s>", "<s>"))
+    backend = Tokenizer.from_str(backend.to_str())
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"$A:0 {sep[0]}:0 {cls[0]}:2", special_tokens=[sep, cls]
+    )
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>")
+    rows = backend.get_vocab_size()
+    torch.manual_seed(7)
+    settings = {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 32, "initializer_range": 0.5}
+    model = XLNetModel(XLNetConfig(vocab_size=rows, **settings)).eval()
+    given = [
+        tokenizer(x.split(), is_split_into_words=True, return_token_type_ids=True) for x in TEXTS
+    ]
+    kinds = ("input_ids", "attention_mask", "token_type_ids")
+    expected = [by_hand(model, each, kinds) for each in given]
+    without = [by_hand(model, each, kinds[:2]) for each in given]
+    texts = [Text(tuple(x.split()), (0, len(x.split()))) for x in TEXTS]
+    ours = vectors_by_layer(Encoder(model, tokenizer, name="xlnet", device="cpu"), texts)
+    for layer, found in enumerate(ours):
+        wanted = torch.cat([each[layer] for each in expected])
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+    wrong = torch.cat([each[-1] for each in without])
+    assert (wrong - ours[-1]).norm() > 0.05 * ours[-1].norm()
