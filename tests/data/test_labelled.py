@@ -304,8 +304,10 @@ def hub_dataset(tmp_path, monkeypatch):
 
 
 def test_a_dataset_on_the_hub(hub_dataset):
+    (hub_dataset / "README.md").write_text("---\nlicense: cc-by-4.0\n---\n")
     source = find_corpus("org/names", task_from=("ner_tags",), offline=True)
     assert source.version == "0123456789abcdef0123456789abcdef01234567"
+    assert source.licence == "cc-by-4.0"
     assert labels(source.load(), split="dev") == [row["ner_tags"] for row in ROWS]
     with pytest.raises(UserError, match="no column for --task-from x"):
         find_corpus("org/names", task_from=("x",), offline=True)
@@ -342,11 +344,6 @@ def test_a_dataset_cannot_have_other_files_read(hub_dataset, tmp_path, path, mes
     (hub_dataset / "README.md").write_text(f"---\n{head}---\n")
     with pytest.raises(UserError, match=message):
         find_corpus("org/names", task_from=("ner_tags",), offline=True)
-
-
-def test_a_dataset_s_licence_and_other_splits(hub_dataset, capsys):
-    (hub_dataset / "README.md").write_text("---\nlicense: cc-by-4.0\n---\n")
-    assert find_corpus("org/names", task_from=("ner_tags",), offline=True).licence == "cc-by-4.0"
 
 
 def test_code_in_a_dataset_is_never_run(hub_dataset, tmp_path):

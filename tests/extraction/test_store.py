@@ -39,16 +39,19 @@ SHORT_VIEW = random_view(30)
 LAYERS = (0, 1, 2)
 
 
-@pytest.fixture(autouse=True)
-def _small_shards(monkeypatch):
-    small_shards(monkeypatch, 64)
+@pytest.fixture(scope="module", autouse=True)
+def _small_shards():
+    with pytest.MonkeyPatch.context() as patch:
+        small_shards(patch, 64)
+        yield
 
 
-@pytest.fixture
-def reference(encoder, tmp_path):
-    """The files of all stores, made in order by one process."""
-    collect(reading_of(tmp_path / "reference", encoder, VIEW), encoder, 64)
-    return files_below(tmp_path / "reference")
+@pytest.fixture(scope="module")
+def reference(encoder, tmp_path_factory):
+    """The folder of a store that one process made in order, which tests only read."""
+    folder = tmp_path_factory.mktemp("reference")
+    collect(reading_of(folder, encoder, VIEW), encoder, 64)
+    return folder
 
 
 def arrays_in(files: dict[str, bytes]) -> dict[tuple[str, str], bytes]:
@@ -92,9 +95,9 @@ def test_bytes_do_not_depend_on_the_order_and_lost_shards_are_made_again(
         shutil.rmtree(reading.folder / f"{number:05d}-layer-00")
     assert [shard.number for shard in reading.missing()] == lost
     collect(reading, encoder, 64)
-    assert files_below(tmp_path / "lost") == reference
+    assert files_below(tmp_path / "lost") == files_below(reference)
     folder = Path(store_folder(Path(), reading.key))
-    names = {str(Path(name).relative_to(folder)) for name in reference}
+    names = {str(Path(name).relative_to(folder)) for name in files_below(reference)}
     files = ["manifest.json", *(f"layer-0{layer}.npy" for layer in LAYERS)]
     parts = {f"{shard.number:05d}-layer-00/{name}" for shard in shards for name in files}
     assert names == {"manifest.json", *parts}
@@ -109,11 +112,11 @@ def test_bytes_do_not_depend_on_layers_that_were_asked_for_before(encoder, refer
     collect(reading_of(cache, encoder, VIEW), encoder, 512)
     found = files_below(cache)
     assert before.items() < found.items()
-    assert arrays_in(found) == arrays_in(reference)
+    assert arrays_in(found) == arrays_in(files_below(reference))
     reading = reading_of(cache, encoder, VIEW, [2, 0])
     assert reading.missing() == []
     vectors = StoredVectors(cache, reading.key, VIEW)
-    other = StoredVectors(tmp_path / "reference", reading.key, VIEW)
+    other = StoredVectors(reference, reading.key, VIEW)
     rows = np.arange(vectors.manifest["rows"])
     for layer in LAYERS:
         assert np.array_equal(vectors.layer(layer)[rows], other.layer(layer)[rows])
@@ -138,7 +141,7 @@ def test_bytes_do_not_depend_on_how_many_encode_at_once(n, kind, tiny_bert, refe
         worker.join(60)
     if kind == "processes":
         assert [worker.exitcode for worker in workers] == [0] * n
-    assert files_below(tmp_path / "shared") == reference
+    assert files_below(tmp_path / "shared") == files_below(reference)
 
 
 # -- room on disk -------------------------------------------------------------------------
@@ -250,7 +253,7 @@ def test_a_folder_without_a_manifest_is_begun_unless_it_has_shards(encoder, refe
     reading.folder.mkdir(parents=True)
     assert [len(shard.texts) for shard in reading.missing()] == [len(VIEW.texts)]
     collect(reading, encoder, 64)
-    assert files_below(tmp_path / "begun") == reference
+    assert files_below(tmp_path / "begun") == files_below(reference)
     (reading.folder / "manifest.json").unlink()
     with pytest.raises(UserError, match=f"delete {reading.folder} and run again"):
         reading.missing()

@@ -72,9 +72,7 @@ def read_scores(encoder: Encoder, view: View, batch_tokens: int = 1024) -> Score
     return joined_token_scores(view, [shard for shard, _ in found], arrays)
 
 
-def by_piece(
-    encoder: Encoder, texts: Sequence[Text | str], batch_tokens: int = 1024
-) -> list[Scores]:
+def by_piece(encoder: Encoder, texts: Sequence[Any], batch_tokens: int = 1024) -> list[Scores]:
     """The scores of all kept pieces of each text, in the order of texts."""
     view = view_of(texts)
     found: dict[int, Scores] = {}
@@ -91,26 +89,22 @@ def folders(tmp_path_factory):
     return grammar_models(tmp_path_factory)
 
 
-@pytest.fixture(scope="module")
-def plain(folders):
-    """Models and tokenizers as transformers loads them."""
-    return {
-        kind: (CLASSES[kind].from_pretrained(path).eval(), AutoTokenizer.from_pretrained(path))
-        for kind, path in folders.items()
-    }
-
-
-@pytest.fixture(scope="module")
-def encoders(folders):
-    return {
-        kind: load_encoder(find_model(str(path)), device="cpu", lm_head=True)
-        for kind, path in folders.items()
-    }
-
-
 @pytest.fixture(scope="module", params=["masked", "causal"])
 def kind(request):
-    return str(request.param)
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def plain(kind, folders):
+    """A model and its tokenizer as transformers loads them."""
+    model = CLASSES[kind].from_pretrained(folders[kind])
+    return model.eval(), AutoTokenizer.from_pretrained(folders[kind])
+
+
+@pytest.fixture(scope="module")
+def encoder(kind, folders):
+    """The same model here."""
+    return load_encoder(find_model(str(folders[kind])), device="cpu", lm_head=True)
 
 
 def distribution(model: Any, ids: Sequence[int]) -> np.ndarray:
@@ -124,10 +118,10 @@ def distribution(model: Any, ids: Sequence[int]) -> np.ndarray:
 
 
 @pytest.mark.slow
-def test_scores_are_the_slow_ones(kind, encoders, plain):
+def test_scores_are_the_slow_ones(kind, encoder, plain):
     several = 0
-    for text, its in zip(TEXTS, by_piece(encoders[kind], TEXTS), strict=True):
-        alone, later = (score(*plain[kind], text) for score in SLOW[kind])
+    for text, its in zip(TEXTS, by_piece(encoder, TEXTS), strict=True):
+        alone, later = (score(*plain, text) for score in SLOW[kind])
         np.testing.assert_allclose(its.log_p, alone, atol=1e-4)
         np.testing.assert_allclose(its.within_word, later, atol=1e-4)
         several += int((np.abs(its.log_p - its.within_word) > 1e-3).sum())
@@ -136,8 +130,9 @@ def test_scores_are_the_slow_ones(kind, encoders, plain):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["causal"], indirect=True)
 def test_without_any_start_token_the_first_piece_is_not_scored(plain):
-    model, tokenizer = plain["causal"]
+    model, tokenizer = plain
     bare = PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer)
     encoder = Encoder(model, bare, name="bare", device="cpu")
     for text, its in zip(TEXTS, by_piece(encoder, TEXTS), strict=True):
@@ -153,10 +148,10 @@ def test_without_any_start_token_the_first_piece_is_not_scored(plain):
 
 
 @pytest.mark.slow
-def test_rank_is_the_place_in_the_sorted_vocabulary(kind, encoders, plain):
-    model, tokenizer = plain[kind]
+def test_rank_is_the_place_in_the_sorted_vocabulary(kind, encoder, plain):
+    model, tokenizer = plain
     seen = set()
-    for text, its in zip(TEXTS, by_piece(encoders[kind], TEXTS), strict=True):
+    for text, its in zip(TEXTS, by_piece(encoder, TEXTS), strict=True):
         ids = tokenizer(text)["input_ids"]
         if kind == "causal":
             ids = [tokenizer.bos_token_id, *ids]
@@ -177,7 +172,7 @@ def test_rank_is_the_place_in_the_sorted_vocabulary(kind, encoders, plain):
 @pytest.mark.slow
 def test_equal_probabilities_share_their_ranks(kind, plain):
     """A model to which all tokens are equally likely ranks none of them first."""
-    _, tokenizer = plain[kind]
+    _, tokenizer = plain
     model, _ = unigram(kind, tokenizer)
     with torch.no_grad():
         for weight in model.parameters():
@@ -247,8 +242,7 @@ def test_words_of_masked_models_or_of_word_pieces_are_as_their_pieces(family, ki
 
 
 @pytest.mark.slow
-def test_neither_batches_nor_other_texts_change_scores(kind, encoders):
-    encoder = encoders[kind]
+def test_neither_batches_nor_other_texts_change_scores(kind, encoder):
     whole_view = by_piece(encoder, TEXTS)
     for found in (by_piece(encoder, TEXTS, 8), [by_piece(encoder, [x])[0] for x in TEXTS]):
         for its, other in zip(found, whole_view, strict=True):
@@ -258,8 +252,8 @@ def test_neither_batches_nor_other_texts_change_scores(kind, encoders):
 
 
 @pytest.mark.slow
-def test_kept_stretches_have_the_scores_that_they_have_in_the_whole(kind, encoders):
-    encoder, n = encoders[kind], len(REGIONS)
+def test_kept_stretches_have_the_scores_that_they_have_in_the_whole(kind, encoder):
+    n = len(REGIONS)
     spans = [(0, n), *((i, j) for i in range(n) for j in range(i + 1, n + 1) if (i, j) != (0, n))]
     texts = [Text(REGIONS, span, written=True) for span in spans]
     found = read_scores(encoder, view_of(texts))
@@ -295,13 +289,13 @@ def window_of(piece: int, starts: Sequence[int], room: int, kind: str) -> int:
 
 
 @pytest.mark.slow
-def test_pieces_of_long_texts_are_each_scored_once_in_a_window(kind, encoders, plain):
-    model, tokenizer = plain[kind]
+def test_pieces_of_long_texts_are_each_scored_once_in_a_window(kind, encoder, plain):
+    model, tokenizer = plain
     long = " ".join(TEXTS[:10] * 2)
     long_and_short = [TEXTS[0], long, TEXTS[1]]
     ids = tokenizer(long, add_special_tokens=False)["input_ids"]
     assert len(ids) > 1.5 * WINDOW
-    found = by_piece(encoders[kind], long_and_short)
+    found = by_piece(encoder, long_and_short)
     room = WINDOW - (2 if kind == "masked" else 1)
     starts = window_starts(len(ids), room)
     assert len(starts) > 2
@@ -319,7 +313,7 @@ def test_pieces_of_long_texts_are_each_scored_once_in_a_window(kind, encoders, p
     np.testing.assert_allclose(found[1].log_p, expected, atol=1e-4)
     assert np.isfinite(found[1].within_word).all()
     for short, its in zip((TEXTS[0], TEXTS[1]), (found[0], found[2]), strict=True):
-        (alone,) = by_piece(encoders[kind], [short])
+        (alone,) = by_piece(encoder, [short])
         np.testing.assert_allclose(its.log_p, alone.log_p, atol=1e-5)
 
 
@@ -352,7 +346,7 @@ def unigram(kind: str, tokenizer: Any) -> tuple[Any, np.ndarray]:
 
 @pytest.mark.slow
 def test_known_probabilities_are_found_exactly(kind, plain):
-    _, tokenizer = plain[kind]
+    _, tokenizer = plain
     model, log_p = unigram(kind, tokenizer)
     encoder = Encoder(model, tokenizer, name="unigram", device="cpu")
     assert encoder.info.causal == (kind == "causal")
@@ -371,13 +365,13 @@ def test_known_probabilities_are_found_exactly(kind, plain):
 
 
 @pytest.mark.slow
-def test_stored_scores_are_those_that_were_read(kind, encoders, tmp_path, monkeypatch):
+def test_stored_scores_are_those_that_were_read(kind, encoder, tmp_path, monkeypatch):
     regions = Text(REGIONS, (0, len(REGIONS)), written=True)
     view = view_of([*TEXTS[:4], regions, *TEXTS[4:], Text(REGIONS, (1, 4), written=True)])
-    direct = read_scores(encoders[kind], view)
+    direct = read_scores(encoder, view)
     small_shards(monkeypatch, 64)
-    reading = StoreRequest(tmp_path, encoders[kind].info, "float32", view, TokenScores())
-    stored = full_store(reading, encoders[kind])
+    reading = StoreRequest(tmp_path, encoder.info, "float32", view, TokenScores())
+    stored = full_store(reading, encoder)
     assert stored.n_shards > 3
     found = stored_scores(view, stored)
     assert found.pieces.tolist() == direct.pieces.tolist()

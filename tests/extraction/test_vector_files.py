@@ -22,10 +22,10 @@ from probes.extraction.reading.vector_files import find_vectors, read_vectors
 PAGE = ROOT / "docs" / "vectors.md"
 
 
-@pytest.fixture
-def short_sentences(tmp_path):
+@pytest.fixture(scope="module")
+def short_sentences(tmp_path_factory):
     """Sentences that fit into the tiny model's window."""
-    folder = small_corpus(tmp_path / "small", n=60)
+    folder = small_corpus(tmp_path_factory.mktemp("corpora") / "small", n=60)
     for path in folder.iterdir():
         blocks = path.read_text(encoding="utf-8").split("\n\n")
         short = [block for block in blocks if 4 < block.count("\n") < 10][:12]
@@ -33,7 +33,7 @@ def short_sentences(tmp_path):
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def extracted(tiny_bert, short_sentences):
     """By sentence, the states of plain transformers: (layers, pieces, size), and words of pieces."""
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
