@@ -215,14 +215,20 @@ def build_config(family: Family, tiny: Tiny, **changes: Any) -> Any:
     return getattr(transformers, family.config)(**settings)
 
 
+def fast_tokenizer(name: str, **settings: Any) -> transformers.PreTrainedTokenizerFast:
+    """The tokenizer of the family called `name`."""
+    tiny = FAMILIES[name].tokenizer()
+    given = {"tokenizer_object": tiny.backend, **tiny.named, **settings}
+    return transformers.PreTrainedTokenizerFast(**given)
+
+
 def build(name: str, kind: str) -> tuple[Any, Any]:
     """A tiny model of the family called `name`, of a class of transformers, and its tokenizer."""
     family = FAMILIES[name]
-    tiny = family.tokenizer()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
-        model = getattr(transformers, kind)(build_config(family, tiny)).eval()
-    return model, transformers.PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
+        model = getattr(transformers, kind)(build_config(family, family.tokenizer())).eval()
+    return model, fast_tokenizer(name)
 
 
 def save(name: str, folder: Path, **changes: Any) -> Tiny:
@@ -240,12 +246,8 @@ def save(name: str, folder: Path, **changes: Any) -> Tiny:
 def save_tokenizer(name: str, folder: Path, **settings: Any) -> None:
     """Write the tokenizer of the family called `name`; `settings` to its config."""
     family = FAMILIES[name]
-    tiny = family.tokenizer()
     limit = {} if family.config != "T5Config" else {"model_max_length": family.window}
-    fast = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tiny.backend, **tiny.named, **(limit | settings)
-    )
-    fast.save_pretrained(folder)
+    fast_tokenizer(name, **(limit | settings)).save_pretrained(folder)
     path = folder / "tokenizer_config.json"
     config = json.loads(path.read_text()) | {"tokenizer_class": family.tokenizer_class}
     if family.config == "T5Config":
