@@ -12,6 +12,23 @@ def sentence_of(text, upos="", heads=(), deprels="", feats=(), *, name="s", **la
     return Sentence(name, "en", words, tags, **layers)
 
 
+def parsed(text):
+    """A sentence of words ``form/UPOS/head/deprel``, heads counted from 1 as in CoNLL-U.
+
+    ``/Number`` may follow, or ``/Number/Tense`` of a finite verb.
+    """
+    forms, tags, heads, relations, feats = [], [], [], [], []
+    for word in text.split():
+        form, tag, head, relation, *values = word.split("/")
+        finite = {"VerbForm": "Fin"} if len(values) == 2 else {}
+        forms.append(form)
+        tags.append(tag)
+        heads.append(int(head) - 1)
+        relations.append(relation)
+        feats.append(dict(zip(("Number", "Tense"), values, strict=False)) | finite)
+    return sentence_of(" ".join(forms), " ".join(tags), heads, " ".join(relations), feats)
+
+
 def sentence_with_tree(heads, deprels=(), *, words=None, name="s", **layers):
     """A sentence of this tree; its words are w0, w1, … unless they are given."""
     words = words or [f"w{i}" for i in range(len(heads))]
