@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 from gold_by_hand import gold_of
+from rules import examples_of
 from sklearn.metrics import precision_recall_fscore_support
 
-from probes.data.sentence import Corpus, Sentence
-from probes.examples.examples import collect_examples
+from probes.data.sentence import Sentence
 from probes.examples.scoring import ONE_PIECE, SEVERAL_PIECES, by_label, marked_by_pieces
 from probes.extraction.reading.alignment import Pieces
 from probes.records.values import LabelScore
-from probes.tasks.task import Example, Task
+from probes.tasks.task import Example
 
 
 def test_by_label_by_hand():
@@ -57,11 +57,8 @@ def split_by_letters(texts):
     return [Pieces(np.zeros(b[-1], dtype=np.int64), b, 0) for b in bounds]
 
 
-def collected(rule, shape="word"):
-    sentence = Sentence("s", "en", ("a", "bcd", "e"))
-    corpus = Corpus("c", "1", "MIT", dict.fromkeys(("train", "dev", "test"), (sentence,)))
-    task = Task("t", 1, (), shape, "classification", "accuracy", (), rule, "")
-    return collect_examples(task, corpus, "masked")
+def collected(rule, **task):
+    return examples_of(rule, [Sentence("s", "en", ("a", "bcd", "e"))], **task)
 
 
 def test_words_are_marked_by_their_number_of_pieces():
@@ -81,5 +78,5 @@ def test_words_are_marked_by_their_number_of_pieces():
     ],
 )
 def test_hidden_words_spans_and_pairs_are_not_marked(examples, shape):
-    found = collected(lambda s: examples, shape)
+    found = collected(lambda s: examples, shape=shape)
     assert marked_by_pieces(found, split_by_letters) is found

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 from results_by_hand import make_result, with_rows
+from rules import corpus_of, task_of
 
 from probes.data.sentence import SPLITS, Corpus, Sentence
 from probes.examples.examples import Examples, collect_examples
@@ -17,7 +18,7 @@ from probes.extraction.reading.vectors import Sharded
 from probes.measurements.context import TaskContext
 from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.records.row import Row
-from probes.tasks.task import Example, Task
+from probes.tasks.task import Example
 from probes.training.dataset import ProbingData
 
 WORDS = [f"w{i}" for i in range(60)]
@@ -59,15 +60,14 @@ def planted_data(vectors, labels, kind="classification", metric="accuracy", word
             yield Example(label_of[word], (i, i + 1), type=word)
 
     splits = {
-        split: tuple(
+        split: [
             Sentence(f"{split}{i}", "en", tuple(f"{split}{j}" for j in range(i, i + words)))
             for i in range(0, len(part), words)
-        )
+        ]
         for split, part in labels.items()
     }
-    corpus = Corpus("c", "1", "", splits)
-    task = Task("planted", 1, (), "word", kind, metric, (), rule, "")
-    examples = collect_examples(task, corpus, "masked")
+    corpus = corpus_of(**splits)
+    examples = collect_examples(task_of(rule, kind, metric), corpus, "masked")
     view = examples.view_of(corpus)
     rows = np.concatenate([vectors[split] for split in SPLITS], axis=1)
     store = SimpleNamespace(

@@ -8,6 +8,7 @@ from drawn import view_of
 from finding_rows import values_along
 from planted_context import PlantedContext, draw, tagged_corpus
 from results_by_hand import changed, make_result
+from rules import task_of
 from scipy.stats import t
 from sklearn.metrics import balanced_accuracy_score
 
@@ -16,7 +17,7 @@ from probes.examples.scoring import control_labels, control_metric, has_types
 from probes.measurements.measurement import get_measurement
 from probes.records.row import Rows
 from probes.tasks.builtin import tasks
-from probes.tasks.task import Example, Task
+from probes.tasks.task import Example
 from probes.training.fit import FitSeed
 
 
@@ -65,7 +66,7 @@ def test_control_values_of_a_regression_are_values_of_the_task():
         for i, word in enumerate(sentence.words):
             yield Example(float(int(word[1:]) % 3), (i, i + 1), type=word)
 
-    number = Task("number", 1, ("upos",), "word", "regression", "mae", (), rule, "")
+    number = task_of(rule, "regression", "mae", needs=("upos",))
     made = tagged_corpus({name: draw(k, 50) for k, name in enumerate(("train", "dev", "test"))})
     drawn = control_labels(collect_examples(number, made, "masked"), "dev", [0])
     assert drawn.dtype == np.float64
@@ -77,7 +78,7 @@ def test_without_types_there_is_no_control():
         for i, tag in enumerate(sentence.upos):
             yield Example(tag, (i, i + 1))
 
-    bare = Task("bare", 1, ("upos",), "word", "classification", "accuracy", (), rule, "")
+    bare = task_of(rule, needs=("upos",))
     made = tagged_corpus({name: draw(k, 20) for k, name in enumerate(("train", "dev", "test"))})
     assert not has_types(collect_examples(bare, made, "masked"))
     without = changed(make_result(p_best=False), "examples", typed=False)

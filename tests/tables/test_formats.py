@@ -302,10 +302,10 @@ def test_colours_of_the_page_are_those_of_heat_maps_of_scores():
         assert list(bytes.fromhex(colour)) == pytest.approx(parts, abs=20)
 
 
-ODD = "a\x1b[31mb\x07\u202e\x00z"
+CONTROLS = "a\x1b[31mb\x07\u202e\x00z"
 ESCAPED = r"a\x1b[31mb\x07\u202e\x00z"
-ROW = TableRow.of(ODD, Cell("1", note=ODD, value=1.0))
-ODD_TABLE = Table(ODD, (ODD, f"x\n{ODD}"), (ROW,), notes=(ODD,))
+ROW = TableRow.of(CONTROLS, Cell("1", note=CONTROLS, value=1.0))
+CONTROL_TABLE = Table(CONTROLS, (CONTROLS, f"x\n{CONTROLS}"), (ROW,), notes=(CONTROLS,))
 
 
 def require_plain(text):
@@ -315,8 +315,8 @@ def require_plain(text):
 @pytest.mark.parametrize("form", ["table", "md", "csv", "json", "latex"])
 def test_tables_in_every_format(form, capsys):
     with printer.printing(form):
-        printer.show([ODD_TABLE])
-        printer.say(ODD)
+        printer.show([CONTROL_TABLE])
+        printer.say(CONTROLS)
     said = capsys.readouterr().out
     require_plain(said)
     if form == "json":
@@ -327,20 +327,24 @@ def test_tables_in_every_format(form, capsys):
 
 def test_rows_for_programs(capsys):
     with printer.printing("csv"):
-        printer.show([ODD_TABLE], [{"label": ODD}])
+        printer.show([CONTROL_TABLE], [{"label": CONTROLS}])
     assert capsys.readouterr().out == f'"label"\n"{ESCAPED}"\n'
     with printer.printing("json"):
-        printer.show([ODD_TABLE], [{"label": ODD}])
+        printer.show([CONTROL_TABLE], [{"label": CONTROLS}])
     said = capsys.readouterr().out
     require_plain(said)
-    assert json.loads(said) == [{"label": ODD}]
+    assert json.loads(said) == [{"label": CONTROLS}]
 
 
 def test_documents_and_charts():
-    result = make_result("pos", [0.5, 0.9], groups={ODD: 9})
-    result = with_rows(result, [Row("accuracy", 0.5, 1, axes={"group": ODD})])
+    result = make_result("pos", [0.5, 0.9], groups={CONTROLS: 9})
+    result = with_rows(result, [Row("accuracy", 0.5, 1, axes={"group": CONTROLS})])
     text = layers_md([result])
-    for each in (table_html(ODD_TABLE), text, templates().from_string("{{ x }}").render(x=ODD)):
+    for each in (
+        table_html(CONTROL_TABLE),
+        text,
+        templates().from_string("{{ x }}").render(x=CONTROLS),
+    ):
         require_plain(each)
         assert "x1b[31mb" in each
-    assert packed({"label": [ODD]}) == packed({"label": [ESCAPED]})
+    assert packed({"label": [CONTROLS]}) == packed({"label": [ESCAPED]})

@@ -4,12 +4,13 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from rules import corpus_of
 from sentences import sentence_of
 
 from probes.cli.check_task import check_task
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
-from probes.data.sentence import ROOT, Corpus, Mention, Sentence, windows
+from probes.data.sentence import ROOT, Mention, Sentence, windows
 from probes.examples.examples import collect_examples
 from probes.examples.scoring import Scorer, baselines, references
 from probes.tasks.builtin import get_task
@@ -154,7 +155,7 @@ def test_the_type_of_the_pair_is_its_heads():
 
 
 def test_examples_belong_to_the_last_sentence_and_are_read_in_their_window():
-    corpus = Corpus("c", "1", "MIT", dict.fromkeys(("train", "dev", "test"), DOCUMENT))
+    corpus = corpus_of(DOCUMENT)
     found = collect_examples(COREFERENCE, corpus, "masked")
     test = found.splits["test"]
     assert test.sentence.tolist() == [1] * 6 + [2] * 2
@@ -183,7 +184,7 @@ def test_rules_read_what_they_say():
         *splits["train"][1:],
     )
     for its in (ENTITIES, COREFERENCE):
-        report = check_task(its, Corpus("c", "1", "MIT", splits))
+        report = check_task(its, corpus_of(**splits))
         assert (report.errors, report.read_layers) == ((), {*its.needs})
 
 

@@ -6,15 +6,16 @@ from itertools import pairwise
 from math import log2
 
 import pytest
+from rules import examples_of
 from sentences import sentence_of
 
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
-from probes.data.sentence import ROOT, Corpus, Sentence
+from probes.data.sentence import ROOT, Sentence
 from probes.examples.examples import collect_examples
 from probes.examples.scoring import Scorer, references
 from probes.tasks.builtin import tasks
-from probes.tasks.task import Example, Excluded, Task, task
+from probes.tasks.task import Example, Excluded, task
 from probes.tasks.validation import TaskError
 from probes.tasks.word_content import mid_frequency
 
@@ -265,11 +266,8 @@ def test_examples_depend_on_no_sentence_but_those_of_train(sample):
 
 
 def test_a_rule_that_fails_on_the_training_sentences_is_named():
-    broken = Task("t", 1, (), "word", "classification", "accuracy", (), lambda known, s: [], "",
-                  from_train=lambda train: train[5])  # fmt: skip
-    corpus = Corpus("c", "1", "MIT", dict.fromkeys(("train", "dev", "test"), (BOYS,)))
     with pytest.raises(TaskError, match="'t', training sentences: the rule raised IndexError"):
-        collect_examples(broken, corpus, "masked")
+        examples_of(lambda known, s: [], [BOYS], from_train=lambda train: train[5])
     with pytest.raises(UserError, match="from_train= would not see stand_ins="):
         task("t", version=1, needs=["upos"], metric="accuracy", stand_ins={"upos": "xpos"},
              from_train=len)  # fmt: skip

@@ -1,17 +1,14 @@
 """Valid and invalid output of the rule of a task."""
 
 import pytest
+from rules import task_of
 
 from probes.common.errors import UserError
 from probes.data.sentence import Sentence
-from probes.tasks.task import Example, Excluded, Task
+from probes.tasks.task import Example, Excluded
 from probes.tasks.validation import TaskError
 
 SENTENCE = Sentence("s7", "en", ("a", "b", "c"))
-
-
-def task_of(rule, kind="classification"):
-    return Task("t", 1, (), "word", kind, "accuracy", (), rule, "")
 
 
 INVALID = {

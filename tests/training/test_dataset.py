@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import torch
 from finding_rows import values_along
+from rules import corpus_of, task_of
 from tiny_runs import of_all_layers
 
-from probes.data.sentence import Corpus, Sentence
+from probes.data.sentence import Sentence
 from probes.examples.examples import collect_examples
 from probes.records.probe_spec import PROBES
-from probes.tasks.task import Example, Task
+from probes.tasks.task import Example
 from probes.training.dataset import ProbingData
 from probes.training.features import InMemory
 
@@ -29,15 +30,14 @@ def data_of(label, splits, kind, metric, also=()):
             yield Example(label(word), (i, i + 1), type=word)
 
     sentences = {
-        split: tuple(
+        split: [
             Sentence(f"{split}{i}", "en", words, document=document)
             for i, (words, document) in enumerate(given)
-        )
+        ]
         for split, given in splits.items()
     }
-    task = Task("letters", 1, (), "word", kind, metric, also, rule, "")
-    corpus = Corpus("c", "1", "MIT", sentences)
-    examples = collect_examples(task, corpus, "masked")
+    corpus = corpus_of(**sentences)
+    examples = collect_examples(task_of(rule, kind, metric, also=also), corpus, "masked")
     view = examples.view_of(corpus)
     vectors = SimpleNamespace(
         n_layers=1,

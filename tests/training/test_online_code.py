@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from planted_examples import one_cell
+from planted_examples import SETS, one_cell
 
 from probes.records.probe_spec import PROBES
 from probes.training import online_code as coding
@@ -17,8 +17,6 @@ from probes.training.online_code import (
     prior_block_bits,
     uniform_bits,
 )
-
-SETS = torch.tensor([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1]]).float()
 
 
 def test_too_few_examples_for_two_blocks_have_a_uniform_code():
