@@ -29,6 +29,21 @@ def parsed(text):
     return sentence_of(" ".join(forms), " ".join(tags), heads, " ".join(relations), feats)
 
 
+def bracketed(text):
+    """Words, and the labelled spans in brackets: ``[person Ann] saw [dog [person her] dog]``."""
+    words, spans, unclosed = [], [], []
+    for token in text.replace("]", " ]").split():
+        if token.startswith("["):
+            unclosed.append((len(spans), token[1:], len(words)))
+            spans.append(None)
+        elif token == "]":
+            number, label, start = unclosed.pop()
+            spans[number] = label, (start, len(words))
+        else:
+            words.append(token)
+    return tuple(words), spans
+
+
 def sentence_with_tree(heads, deprels=(), *, words=None, name="s", **layers):
     """A sentence of this tree; its words are w0, w1, … unless they are given."""
     words = words or [f"w{i}" for i in range(len(heads))]

@@ -173,19 +173,6 @@ def test_points_of_a_regression_are_those_of_ridge_regression_and_it_has_no_bits
     assert rows.with_metric("added_bits") == rows.with_metric("examples_left_out") == []
 
 
-def test_a_copy_of_layer_0_adds_nothing():
-    """But for the prior: the weights of two copies cost half as much as one of twice their size."""
-    vectors = noise(7)
-    labels = classes(vectors)
-    copied = {split: np.stack([x[0], x[0]]) for split, x in vectors.items()}
-    rows = measured(copied, labels)
-    alone, weaker = (coded(copied, labels, [0], C=c)[0] for c in (C, 2 * C))
-    bits = rows.at("added_bits", 1).value
-    assert bits == pytest.approx((alone - weaker).mean(), abs=1e-4)
-    assert bits == pytest.approx(0, abs=0.005)
-    assert rows.at("added_points", 1).value == pytest.approx(0, abs=0.01)
-
-
 def test_what_only_the_layer_knows_is_added_bit_by_bit():
     """Labels are two coins; layer 0 knows the first, the layer the second in nine cases of ten."""
     rng = np.random.default_rng(8)

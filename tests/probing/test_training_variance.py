@@ -13,28 +13,29 @@ from probes.measurements.measurement import EvidenceRequest, get_measurement
 from probes.records.probe_spec import PROBES
 from probes.records.row import Rows
 from probes.statistics.bootstrap import resample
-from probes.statistics.replicates import Spread, pooled
+from probes.statistics.replicates import pooled
 from probes.tasks.builtin import tasks
 from probes.training.fit import FitSeed
 
 N = 400
 
 
-def test_the_pooled_deviation_in_closed_form():
-    # Means 2 and 12: squares 1 + 0 + 1, and 4 + 4.
-    found = pooled([[1.0, 2.0, 3.0], [10.0, 14.0]])
-    assert found.sd == pytest.approx(np.sqrt((2 + 8) / (2 + 1)))
-    assert found.df == 3
-    (alone,) = [pooled([[0.5, 0.7, 0.9, 0.8]])]
-    assert alone.sd == pytest.approx(np.std([0.5, 0.7, 0.9, 0.8], ddof=1))
-    assert alone.df == 3
-
-
-def test_undefined_scores_are_left_out_of_the_pooled_deviation():
-    assert pooled([[1.0, None, 3.0], [None, 5.0], [], [None]]) == Spread(sd=2**0.5, df=1)
-    assert pooled([[1.0], [None, 2.0]]) is None
-    assert pooled([]) is None
-    assert pooled([[0.5, 0.5]]) == Spread(sd=0.0, df=1)
+@pytest.mark.parametrize(
+    ("scores", "spread"),
+    [
+        # Means 2 and 12: squares 1 + 0 + 1, and 4 + 4.
+        ([[1.0, 2.0, 3.0], [10.0, 14.0]], (((2 + 8) / (2 + 1)) ** 0.5, 3)),
+        ([[0.5, 0.7, 0.9, 0.8]], (np.std([0.5, 0.7, 0.9, 0.8], ddof=1), 3)),
+        ([[0.5, 0.5]], (0, 1)),
+        # Undefined scores are left out.
+        ([[1.0, None, 3.0], [None, 5.0], [], [None]], (2**0.5, 1)),
+        ([[1.0], [None, 2.0]], None),
+        ([], None),
+    ],
+)
+def test_the_pooled_deviation_in_closed_form(scores, spread):
+    found = pooled(scores)
+    assert (found and (found.sd, found.df)) == (spread and pytest.approx(spread))
 
 
 def spread_of(rows, metric):

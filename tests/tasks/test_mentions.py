@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from rules import corpus_of
-from sentences import sentence_of
+from sentences import bracketed, sentence_of
 
 from probes.cli.check_task import check_task
 from probes.common.errors import UserError
@@ -23,19 +23,11 @@ TAGS = {"Anna": "PROPN", "Bob": "PROPN", "She": "PRON", "she": "PRON", "her": "P
 
 
 def mentioning(number, text, heads):
-    """A sentence of the document d; ``[dog the old dog]`` is a mention of the entity *dog*."""
-    words, mentions, unclosed = [], [], []
-    for token in text.replace("]", " ]").split():
-        if token.startswith("["):
-            unclosed.append((len(mentions), token[1:], len(words)))
-            mentions.append(None)
-        elif token == "]":
-            at, entity, start = unclosed.pop()
-            mentions[at] = Mention(entity, "person", (start, len(words)))
-        else:
-            words.append(token)
+    """A sentence of the document d, with mentions of persons in brackets, named by their entity."""
+    words, spans = bracketed(text)
     upos = " ".join(TAGS.get(word, "NOUN") for word in words)
-    layers = {"name": str(number), "document": "d", "mentions": tuple(mentions)}
+    mentions = tuple(Mention(entity, "person", span) for entity, span in spans)
+    layers = {"name": str(number), "document": "d", "mentions": mentions}
     return sentence_of(" ".join(words), upos, heads, **layers)
 
 

@@ -79,24 +79,6 @@ def test_a_sample_is_a_fit_with_its_counts_as_weights(data, family):
     )
 
 
-def test_ridge_regression_takes_the_strength_of_the_first_cell_of_each_sample():
-    train, dev = (planted(n, n, True) for n in (200, 100))
-    noise = torch.Generator().manual_seed(0)
-    train, dev = (
-        replace(b, labels=torch.cat([b.labels, torch.randn(b.labels.shape, generator=noise)]))
-        for b in (train, dev)
-    )
-    draws = [FitSeed(0, 0), FitSeed(0, 0), FitSeed(1, 6)]
-    cells = [0, 1, 1]
-    fitted = fit(*(b.of_cells(cells) for b in (train, dev)), 0, PROBES["linear"], draws)
-    assert torch.equal(fitted.strength[:, 0], fitted.strength[:, 1])
-    for cell, draw, labels in ((0, FitSeed(), 0), (2, FitSeed(5, 6), 1)):
-        alone = fit(*(b.of_cells([labels]) for b in (train, dev)), 0, PROBES["linear"], [draw])
-        require_equal(some_of(fitted, [cell]), alone)
-    # Noise is best predicted by its mean, the label of layer 1 is not.
-    assert fitted.strength[1, 2] > fitted.strength[1, 0]
-
-
 @pytest.fixture(scope="module")
 def controlled():
     return [with_controls(planted(3000, 1), 3), with_controls(planted(500, 2), 4)]
