@@ -92,7 +92,7 @@ def bits(rows, layer=None, **axes):
 
 
 def bits_per_label(rows, layer=None, **axes):
-    """Of the blocks that begin after 0 and after 5 examples."""
+    """Bits per label of the blocks that begin after 0 and after 5 examples."""
     blocks = (rows.at("bits_per_label", layer, "train", examples=n, **axes) for n in (0, 5))
     return [row.value for row in blocks]
 

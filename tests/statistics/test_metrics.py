@@ -61,7 +61,7 @@ def test_deviations_are_shown_with_one_more_digit():
 @settings(derandomize=True, max_examples=60)
 @given(arrays(int, (4, 3), elements=st.integers(0, 25)).filter(lambda table: table[:3].any()))
 def test_metrics_of_classes_are_scikit_learns(confusion):
-    """Of a table of gold labels (rows; the last one is unseen in train) and predictions."""
+    """A table counts examples by label (rows; train lacks the last one) and prediction."""
     labels, predicted = (np.repeat(x.ravel(), confusion.ravel()) for x in np.indices((4, 3)))
     unseen = ("z",) * int(confusion[3].sum())
     gold = gold_of(np.where(labels == 3, -1, labels), classes="abc", unseen=unseen)
@@ -142,7 +142,7 @@ def test_span_f1_by_hand(gold_tags, predicted, f1):
 
 
 def rho_by_scipy(labels, predicted):
-    """0 for constant predictions; NaN for constant labels."""
+    """Spearman's ρ: 0 for constant predictions, NaN for constant labels."""
     if len({*labels}) == 1:
         return np.nan
     return spearmanr(labels, predicted).statistic if len({*predicted}) > 1 else 0.0
@@ -182,7 +182,7 @@ def test_mae_by_hand():
 
 
 def ranking_by_scikit_learn(positive, margins, times):
-    """Of examples that occur so many times."""
+    """Ranking metrics of examples that occur so many times."""
     positive, margins = np.repeat(positive, times), np.repeat(margins, times)
     false, true, _ = roc_curve(positive, margins, drop_intermediate=False)
     return {

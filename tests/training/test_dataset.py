@@ -193,7 +193,7 @@ lengths("years", 32, 1900)
 
 
 def values_of(result, *metrics):
-    """Of all layers: of scores, selectivity and localisation."""
+    """Values of these metrics by layer, in scores, selectivity and localisation."""
     evidence = (result.evidence_rows(name) for name in ("selectivity", "localisation"))
     rows = (*(row for row in result.rows if row.layer is not None), *chain(*evidence))
     return [row.value for row in rows if row.metric in metrics]
