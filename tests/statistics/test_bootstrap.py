@@ -101,7 +101,7 @@ def test_the_influence_on_a_mean_in_closed_form():
 
 
 def leaving_out_one(metric, gold, given):
-    """What each sentence changes: the delete-one jackknife (Efron & Tibshirani 1993, chapter 11)."""
+    """Change by each sentence: the delete-one jackknife (Efron & Tibshirani 1993, chapter 11)."""
     rest = (repeated(gold, given[None], times) for times in 1 - np.eye(gold.n_sentences, dtype=int))
     without = np.array([metric(*data)[0] for data in rest])
     return metric(gold, given[None])[0] - without
