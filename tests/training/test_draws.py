@@ -79,6 +79,24 @@ def test_a_sample_is_a_fit_with_its_counts_as_weights(data, family):
     )
 
 
+def test_ridge_regression_takes_the_strength_of_the_first_cell_of_each_sample():
+    train, dev = (planted(n, n, True) for n in (200, 100))
+    noise = torch.Generator().manual_seed(0)
+    train, dev = (
+        replace(b, labels=torch.cat([b.labels, torch.randn(b.labels.shape, generator=noise)]))
+        for b in (train, dev)
+    )
+    draws = [FitSeed(0, 0), FitSeed(0, 0), FitSeed(1, 6)]
+    cells = [0, 1, 1]
+    fitted = fit(*(b.of_cells(cells) for b in (train, dev)), 0, PROBES["linear"], draws)
+    assert torch.equal(fitted.strength[:, 0], fitted.strength[:, 1])
+    for cell, draw, labels in ((0, FitSeed(), 0), (2, FitSeed(5, 6), 1)):
+        alone = fit(*(b.of_cells([labels]) for b in (train, dev)), 0, PROBES["linear"], [draw])
+        require_equal(some_of(fitted, [cell]), alone)
+    # Noise is best predicted by its mean, the label of layer 1 is not.
+    assert fitted.strength[1, 2] > fitted.strength[1, 0]
+
+
 @pytest.fixture(scope="module")
 def controlled():
     return [with_controls(planted(3000, 1), 3), with_controls(planted(500, 2), 4)]
@@ -111,6 +129,18 @@ def test_fits_of_an_mlp_do_not_depend_on_the_layers_and_cells_beside_them(data):
     a = predict(together, data[1].features, N_CLASSES, spec)[1, 0]
     b = predict(alone, top[1].features, N_CLASSES, spec)[0, 0]
     assert (a != b).sum() <= 2
+
+
+def test_cells_that_lack_examples_are_fits_on_the_others():
+    train, dev = planted(900, 1, regression=True), planted(300, 2, regression=True)
+    kept = torch.stack([torch.arange(900) % 3 != 0, torch.arange(900) < 500])
+    subsets = replace(with_cells(train, 2), weights=kept.float())
+    strengths = torch.tensor([0.02, 0.02], dtype=torch.float64)
+    fitted = fit(subsets, dev, 0, PROBES["linear"], [FitSeed(), FitSeed()], strengths)
+    for cell in (0, 1):
+        x, y = train.features.values[1][kept[cell]], train.labels[0][kept[cell]]
+        model = Ridge(alpha=0.02 * len(y)).fit(x, y)
+        np.testing.assert_allclose(fitted.parameters[0][1, cell, 0], model.coef_, atol=1e-4)
 
 
 def test_a_control_cell_is_ridge_regression_at_the_strength_of_the_real_cell():
