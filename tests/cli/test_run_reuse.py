@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from found_in_rows import controls_in
+from finding_rows import values_along
 from plugged_in import change_measurement
 from tiny_runs import assert_close, files_of, found_in, run, scores
 
@@ -141,9 +141,10 @@ def test_full_evidence_extends_what_standard_evidence_found(tiny_bert, tmp_path)
     full = whole.evidence["selectivity"]
     assert full.extent == {0: 3, 1: 3, 2: 3}
     assert full.key == standard.key
-    controls = {each.layer: each.controls for each in controls_in(full).layers}
-    for measured in controls_in(standard).layers:
-        assert controls[measured.layer] == pytest.approx(measured.controls, abs=0.021)
+    for layer in standard.extent:
+        before, after = (values_along(x.rows, "draw", "accuracy", layer) for x in (standard, full))
+        assert len(before) == 3
+        assert after == pytest.approx(before, abs=0.021)
 
 
 def test_overwrite_never_refuses_to_replace_a_result(tiny_bert, tmp_path):

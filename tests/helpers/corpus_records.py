@@ -46,13 +46,7 @@ def record_of(measurement, found, n_layers, **more):
     return corpus_record(measurement, found.rows, n_layers, **fields, **more)
 
 
-def geometry(
-    anisotropy,
-    *,
-    half=0.01,
-    self_similarity=None,
-    **more,
-):
+def geometry(anisotropy, *, half=0.01, self_similarity=None, **more):
     """A record of geometry, with as many numbers as claims and charts read.
 
     Args:

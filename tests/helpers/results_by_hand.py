@@ -204,16 +204,11 @@ def make_full_result(task="pos", scores=(0.5, 0.7, 0.6), *, half=0.02, located=T
         for name, less in (("seen", 0.0), ("unseen", 0.1))
     ]
     result = with_rows(result, groups)
-    controls = [
-        Row(
-            "selectivity",
-            score(x) - 0.3,
-            x,
-            score(x) - 0.3 - half,
-            score(x) - 0.3 + half,
-        )
-        for x in given.layers
-    ]
+
+    def row_within(name, value, layer):
+        return Row(name, value, layer, value - half, value + half)
+
+    controls = [row_within("selectivity", score(x) - 0.3, x) for x in given.layers]
     codes = [Row("compression", 300 / 280, split="train", axes={"baseline": "labels alone"})]
     for x in given.layers:
         low, high = 300 * score(x) / 110, 300 * score(x) / 90
@@ -224,18 +219,9 @@ def make_full_result(task="pos", scores=(0.5, 0.7, 0.6), *, half=0.02, located=T
             Row("bits_per_label", 12 / score(x), x, split="train", axes={"examples": 4}),
         ]
     gains = [
-        row
+        row_within(name, value, x)
         for x in given.layers[1:]
-        for row in (
-            Row("added_bits", 2 * score(x), x, 2 * score(x) - half, 2 * score(x) + half),
-            Row(
-                "added_points",
-                score(x) - 0.3,
-                x,
-                score(x) - 0.3 - half,
-                score(x) - 0.3 + half,
-            ),
-        )
+        for name, value in (("added_bits", 2 * score(x)), ("added_points", score(x) - 0.3))
     ]
     mixes = mix_rows(scores, half, located=located)
     return result.with_evidence(
