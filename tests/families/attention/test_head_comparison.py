@@ -6,11 +6,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
+from head_numbers import PlainMaps
 from measuring import command_line
 from safetensors.torch import load_file, save_file
 from scipy.spatial.distance import cosine, jensenshannon
 from tiny_models import save
-from transformers import AutoModel, AutoTokenizer
 
 from probes.cli.main import main
 from probes.data.conllu_files import read_conllu
@@ -50,15 +50,8 @@ def records_of_tuned(bert, tuned, small, tmp_path_factory):
 
 def maps_of(folder, small):
     """Maps that transformers returns of test sentences. Each (blocks, heads, tokens, tokens)."""
-    model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    maps = []
-    for sentence in read_conllu(small / "test.conllu", "en"):
-        given = tokenizer([*sentence.words], is_split_into_words=True, return_tensors="pt")
-        if given["input_ids"].shape[1] <= model.config.max_position_embeddings:
-            with torch.no_grad():
-                attentions = model(**given, output_attentions=True).attentions
-            maps.append(torch.stack(attentions)[:, 0].double().numpy())
+    plain, test = PlainMaps(folder), read_conllu(small / "test.conllu", "en")
+    maps = [x[0] for sentence in test if (x := plain.of_tokens(sentence.words)) is not None]
     assert 20 < len(maps) < 90
     return maps
 

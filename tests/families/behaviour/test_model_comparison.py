@@ -12,7 +12,6 @@ from probes.boards.leaderboard_csv import write_leaderboard
 from probes.families.behaviour.model_comparison import paired_tables, ranked_tables
 from probes.records.record_files import write_record
 from probes.records.row import Row
-from probes.statistics.of_families.strata import Strata
 from probes.tables.printing import TIE
 
 AXES = {"scoring": "within-word l2r", "per": "text"}
@@ -120,28 +119,6 @@ def test_items_that_do_not_count_for_all_are_left_out(tmp_path):
     (table,) = paired_tables(found)
     # 55 of agreement are left, of which 30 − 5 are wrong.
     assert table.texts[1] == ("agreement", "55", "54.5", "54.5", "0.0", "–")
-
-
-def test_p_values_of_strata_are_those_of_a_t_test_if_there_is_one():
-    from scipy.stats import ttest_1samp
-
-    rng = np.random.default_rng(0)
-    values = rng.choice([-1.0, 0.0, 1.0], 200, p=(0.2, 0.5, 0.3))
-    strata = Strata(np.arange(200), np.zeros(200, dtype=np.int64))
-    (p,) = strata.p_values(values[:, None], [np.arange(200)])[0]
-    assert p == pytest.approx(ttest_1samp(values, 0).pvalue, abs=0.02)
-
-
-def test_strata_are_no_noise():
-    # Paradigms differ by 1 and hardly vary: their mean is 0, whose error is that within them.
-    values = np.concatenate([np.full(40, -0.5), np.full(40, 0.6)])
-    values[::4] += 0.2
-    strata = Strata(np.arange(80), np.repeat([0, 1], 40))
-    within = np.std(values[:40], ddof=1) * np.sqrt(2 / 40) / 2
-    assert values.mean() / within > 8
-    assert strata.p_values(values[:, None], [np.arange(80)])[0, 0] < 0.001
-    mixed = Strata(np.arange(80), np.zeros(80, dtype=np.int64))
-    assert mixed.p_values(values[:, None], [np.arange(80)])[0, 0] > 0.1
 
 
 def test_models_are_ranked_and_the_twin_is_the_floor(tmp_path):

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 import torch
 from measuring import measure
-from plain_passes import stored_probe, vectors_of_words, words_of_tokens
+from plain_passes import losses_of_masked, stored_probe, vectors_of_words
 from scipy.stats import spearmanr
 from tiny_models import FAMILIES, build_config, save_tokenizer
 from tiny_runs import run as quick_run
-from torch.nn.functional import cross_entropy
 from transformers import AutoTokenizer, BertForMaskedLM
 
 from probes.data.conllu_files import read_conllu
@@ -71,13 +70,8 @@ def losses(model, tokenizer, sentences):
     """Losses of the pieces of some words of each sentence, which are masked together."""
     texts, words = loss_words(sentences, causal=False)
     for text in texts:
-        if not len(words[text]):
-            continue
-        own = 1 + np.flatnonzero(np.isin(words_of_tokens(tokenizer, text.words), words[text]))
-        ids = tokenizer("".join(text.words), return_tensors="pt")["input_ids"]
-        masked = ids.clone()
-        masked[0, own] = tokenizer.mask_token_id
-        yield cross_entropy(model(input_ids=masked).logits[0, own], ids[0, own], reduction="none")
+        if len(words[text]):
+            yield losses_of_masked(model, tokenizer, text.words, words[text])
 
 
 def loss_of(run, plain, heads):
