@@ -17,7 +17,6 @@ from probes.data.find import find_corpus
 from probes.extraction.models.loading import load_encoder
 from probes.extraction.models.model_files import find_model
 from probes.families.attention import attention as module
-from probes.frames.frame import load
 from probes.frames.measurement_tables import measurement_tables
 from probes.measurements.measurement import get_measurement
 from probes.probing.resampled_scores import with_sums
@@ -155,19 +154,6 @@ def test_relations_and_trees_need_heads_in_every_split(change, splits, session_r
     assert not {"uas", "uuas"} & set(run.record.rows.metric)
     assert run.heads.of("feature", "nouns") is not None
     assert "Left out for lack of annotation: relations, trees." in notes(run.record)
-
-
-def test_a_corpus_whose_sentences_are_all_too_long_is_not_measured(bert, tmp_path, capsys):
-    corpus = small_corpus(tmp_path / "long")
-    path = corpus / "dev.conllu"
-    (first, *_) = path.read_text(encoding="utf-8").split("\n\n")
-    rows = [line.split("\t") for line in first.split("\n") if line[:1].isdigit()]
-    many = ["\t".join([str(i), *rows[0][1:6], "0", "root", *rows[0][8:]]) for i in range(1, 60)]
-    path.write_text("# sent_id = a\n" + "\n".join(many) + "\n\n", encoding="utf-8")
-    assert main(command_line("attention", bert.model, corpus, tmp_path)) == 0
-    assert not load(tmp_path / "results").records()
-    said = capsys.readouterr().err
-    assert "left out attention of bert: no text of dev fits into the model's window" in said
 
 
 def test_sums_of_chosen_heads_may_be_passed_on(bert):

@@ -11,7 +11,6 @@ from measuring import measure
 from plain_passes import losses_of_masked, stored_probe, vectors_of_words
 from scipy.stats import spearmanr
 from tiny_models import FAMILIES, build_config, save_tokenizer
-from tiny_runs import run as quick_run
 from transformers import AutoTokenizer, BertForMaskedLM
 
 from probes.data.conllu_files import read_conllu
@@ -174,11 +173,3 @@ def test_random_orders_have_their_mean_and_range(record, pruning_run, plain):
         expected = np.mean(values), min(values), max(values)
         assert (row.value, row.low, row.high) == pytest.approx(expected, abs=1e-5)
         assert row.p is None
-
-
-def test_a_model_without_a_head_is_left_out_with_a_reason(pruning_run, capsys, tmp_path):
-    BertForMaskedLM.from_pretrained(pruning_run.model).bert.save_pretrained(tmp_path / "bare")
-    save_tokenizer("bert", tmp_path / "bare")
-    settings = {**POS, "measurements": "pruning", "limit": 30, "corpus": str(pruning_run.corpus)}
-    assert not quick_run(tmp_path / "bare", tmp_path, **settings).measured
-    assert "pruning: --model bare: its files have no weights" in capsys.readouterr().err
