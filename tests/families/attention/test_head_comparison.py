@@ -58,13 +58,10 @@ def maps_of(folder, small):
 
 def test_a_change_is_seen_in_the_block_that_changed_alone(records_of_tuned, bert, tuned, small):
     """Cosine of flattened maps, and divergence of rows, averaged over texts."""
-    rows = {
-        (x.metric, x.layer, x.axes.get("head")): x
-        for x in records_of_tuned["attention_change"].rows
-    }
+    rows = records_of_tuned["attention_change"].rows
     assert len(rows) == 2 * 2 * 3
     for head in (None, 1, 2):
-        same = rows["map_cosine", 1, head], rows["map_divergence", 1, head]
+        same = [rows.at(x, 1, base="bert", head=head) for x in ("map_cosine", "map_divergence")]
         assert [(x.value, x.low, x.high) for x in same] == [(1, 1, 1), (0, 0, 0)]
     ours, theirs = maps_of(tuned, small), maps_of(bert, small)
     cosines, divergences = [], []
@@ -74,16 +71,17 @@ def test_a_change_is_seen_in_the_block_that_changed_alone(records_of_tuned, bert
         divergences.append([(jensenshannon(a, b, axis=-1) ** 2).mean() for a, b in pairs])
     for metric, values in (("map_cosine", cosines), ("map_divergence", divergences)):
         expected = np.mean(values, axis=0)
-        assert [rows[metric, 2, head].value for head in (1, 2)] == pytest.approx(expected, abs=1e-5)
-        mean = rows[metric, 2, None]
+        found = [rows.at(metric, 2, base="bert", head=head).value for head in (1, 2)]
+        assert found == pytest.approx(expected, abs=1e-5)
+        mean = rows.at(metric, 2, base="bert")
         assert mean.value == pytest.approx(expected.mean(), abs=1e-5)
         assert mean.low < mean.value < mean.high
     assert np.mean(divergences) > 0.001
-    assert rows["map_cosine", 2, None].n == len(ours)
+    assert mean.n == len(ours)
 
 
 def test_distances_within_and_between_layers(records_of_tuned, tuned, small):
-    rows = {(x.metric, x.layer): x for x in records_of_tuned["head_similarity"].rows}
+    rows = records_of_tuned["head_similarity"].rows
     within, between = [], []
     for maps in maps_of(tuned, small):
         heads = {place: maps[place] for place in np.ndindex(maps.shape[:2])}
@@ -101,7 +99,7 @@ def test_distances_within_and_between_layers(records_of_tuned, tuned, small):
             ("between", np.mean(between)),
             ("difference", np.mean(between) - inside),
         ):
-            row = rows[f"head_distance_{metric}", layer]
+            row = rows.at(f"head_distance_{metric}", layer)
             assert row.value == pytest.approx(value, abs=1e-4)
             assert row.low < row.value < row.high
 

@@ -99,11 +99,9 @@ def test_statistics_of_pairs_are_those_of_transformers_maps(record, expected):
 
 def test_neighbours_are_compared_with_strangers(record, expected):
     near, far = (np.stack(expected[name]).mean(-1) for name in ("other", "control"))
-    rows = [x for x in record.rows if "head" not in x.axes and "baseline" not in x.axes]
-    found = {(x.metric, x.layer): x for x in rows}
     for layer in (1, 2):
         for end, values in (("", near), ("_control", far), ("_difference", near - far)):
-            row = found[f"other_segment{end}", layer]
+            row = record.rows.at(f"other_segment{end}", layer)
             assert row.value == pytest.approx(values[:, layer - 1].mean(), abs=2e-5)
             assert row.low < row.value < row.high
             assert row.n == len(expected)

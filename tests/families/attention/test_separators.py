@@ -147,21 +147,17 @@ def test_a_run_on_a_masked_model(gradients_run):
             found.append(by_hand(model, given["input_ids"], at, tokenizer.mask_token_id, 1, 1))
     assert 20 < len(found) < 60
     means = np.mean(found, axis=0)
-    rows = {
-        (x.metric, x.layer, x.axes["to"]): x
-        for x in gradients_run.record.rows
-        if "baseline" not in x.axes
-    }
+    rows = gradients_run.record.rows
     for layer in (1, 2):
         for kind, name in enumerate(("first token", "separators", "other tokens")):
-            gradient = rows["attention_gradient", layer, name]
+            gradient = rows.at("attention_gradient", layer, to=name)
             assert gradient.value == pytest.approx(means[layer - 1, kind, 0], rel=1e-3)
             assert gradient.low < gradient.value < gradient.high
-            share = rows["attention_share", layer, name]
+            share = rows.at("attention_share", layer, to=name)
             assert share.value == pytest.approx(means[layer - 1, kind, 1], abs=1e-5)
             if kind < 2:
                 ratio = means[layer - 1, kind, 0] / means[layer - 1, 2, 0]
-                relative = rows["relative_gradient", layer, name]
+                relative = rows.at("relative_gradient", layer, to=name)
                 assert relative.value == pytest.approx(ratio, rel=1e-3)
                 assert relative.low < relative.value < relative.high
-    assert ("relative_gradient", 1, "other tokens") not in rows
+    assert rows.at("relative_gradient", 1, to="other tokens") is None

@@ -25,19 +25,18 @@ from probes.families.behaviour.item_scores import text_in
 from probes.records.record_files import read_arrays
 
 EACH = 40
-
+"""Pairs of each paradigm."""
 
 PAIRS = ["UID", "linguistics_term", "sentence_good", "sentence_bad"]
-
-
-def written(path, columns, rows):
-    pd.DataFrame(rows, columns=columns).to_csv(path, index=False)
-    return path
-
-
 SAME = ["The cooks slept.", "Birds sing.", "She reads the letters."]
 LONGER = ["The cooks near the bridge ate.", "The judges near the bridge ate."]
 """Less likely than their first two words and the last one, but not by the token."""
+
+
+def written(path, columns, rows):
+    """A table as a file of items."""
+    pd.DataFrame(rows, columns=columns).to_csv(path, index=False)
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +53,6 @@ def pairs_run(folders, tmp_path_factory):
     arrays = {record.model.name: read_arrays(path) for path, record in results.measured.items()}
     phenomena = {uid: term for uid, term, *_ in pairs}
     return SimpleNamespace(pairs=pairs, phenomena=phenomena, records=records, arrays=arrays)
-
-
-def scales_of(record):
-    return [str(record.facts[f"scale {i}"]) for i in range(1, 9) if f"scale {i}" in record.facts]
 
 
 @pytest.mark.slow
@@ -91,7 +86,9 @@ def test_accuracy_is_that_of_plain_passes(kind, pairs_run, plain):
     twin = pairs_run.arrays[f"random:{kind}"]["values"]
     assert values.shape == (4 if kind == "masked" else 2, 5 * EACH + 5)
     uids = np.array([uid for uid, *_ in pairs_run.pairs])
-    for scale, name in enumerate(scales_of(record)):
+    scales = [fact for name, fact in record.facts.items() if name.startswith("scale ")]
+    assert len(scales) == len(values)
+    for scale, name in enumerate(scales):
         scoring, per = name.removeprefix("pair_accuracy, scoring ").split(", per ")
         take = np.sum if per == "text" else np.mean
         for i in [*range(0, 5 * EACH, 8), *range(5 * EACH, 5 * EACH + 5)]:

@@ -110,10 +110,8 @@ def by_importance(importance):
 
 
 def test_importance_is_the_gradient_at_a_mask_of_heads(record, importance):
-    rows = {(x.layer, x.axes["head"]): x for x in record.rows if x.metric == IMPORTANCE}
-    assert {x.split for x in rows.values()} == {"dev"}
     for layer, head in HEADS:
-        row = rows[layer, head]
+        row = record.rows.at(IMPORTANCE, layer, "dev", head=head)
         assert row.value == pytest.approx(importance[layer - 1, head - 1], rel=1e-3, abs=1e-7)
         assert row.low <= row.value <= row.high
         assert row.n == SENTENCES
