@@ -20,6 +20,7 @@ from probes.common.arrays import Floats
 from probes.frames.joined_results import results_with_evidence
 from probes.measurements.plugin_keys import is_current
 from probes.probing.resampled_scores import resampled_scores, rule_replicates
+from probes.records.best_layer import best_layer_of
 from probes.records.record_files import if_readable
 from probes.records.result import FloorTest, Result
 from probes.statistics.bootstrap import RESAMPLES
@@ -78,7 +79,7 @@ def _best_layers(twins: Iterable[Result], result: Result) -> dict[str, TwinLayer
     """Random twins by their names as baselines, each at its best layer on test."""
     return {
         f"random twin {twin.model.random_seed or ''}".strip(): TwinLayer(
-            twin, twin.best_of(common, "test")
+            twin, best_layer_of({layer: twin.score(layer) for layer in common})
         )
         for twin in twins
         if (common := [layer for layer in twin.layers if layer in result.extent])

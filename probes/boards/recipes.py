@@ -34,6 +34,7 @@ from probes.measurements.table_cells import (
     score_cell,
 )
 from probes.probing.resampled_scores import resampled_scores
+from probes.records.best_layer import best_layer_of
 from probes.records.record import corpus_title
 from probes.records.record_files import if_readable
 from probes.records.result import Result
@@ -121,9 +122,8 @@ class RecipeResult:
 
     @cached_property
     def best_layer(self) -> int:
-        """The layer with the best mean score on dev; of equal ones the lowest."""
-        means = {layer: self.mean(layer, "dev") for layer in self.first.layers}
-        return max(means, key=lambda x: float("-inf") if (y := means[x]) is None else y)
+        """The best layer by the mean score on dev; the lowest if none is defined."""
+        return best_layer_of({layer: self.mean(layer, "dev") for layer in self.first.layers})
 
     @cached_property
     def replicates(self) -> dict[int, list[Replicates]]:
