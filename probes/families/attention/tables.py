@@ -25,9 +25,11 @@ from probes.families.attention.heads import (
     masses,
 )
 from probes.measurements.pivots import notes_of
+from probes.measurements.row_filters import metric_heading
 from probes.measurements.table_cells import p_cell, score_cell
 from probes.records.record import Record, corpus_title, model_title
 from probes.records.row import Row
+from probes.statistics.metrics import scale_of
 from probes.statistics.partition import FEWEST
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 
@@ -92,7 +94,8 @@ def head_tables(record: Record, by: str, *, with_rare: bool = False) -> list[Tab
         return choice_tables(title, record, with_rare=with_rare)
     heads, more = head_frame(record.rows), []
     if by == "entropy":
-        name, percents = "entropy, %", 100 * grid(heads, "entropy").astype(float)
+        name = metric_heading("entropy")
+        percents = scale_of("entropy") * grid(heads, "entropy").astype(float)
         values = percents.assign(mean=percents.mean(axis=1)).map("{:.0f}".format)
         note = (
             "Mean over test texts, by head; uniform attention has 100. heads.csv has intervals and "
@@ -138,10 +141,9 @@ def _choice_row(choice: Choice) -> TableRow:
     _, _, offset = choice.kind.partition("offset ")
     offset = f" ({offset})".replace("-", "−") if offset else ""
     above = choice.difference
-    difference = Cell(NOTHING)
-    if above.value is not None:
-        points = f"{100 * above.value:+z.1f}".replace("-", "−")
-        difference = replace(score_cell(above.value, above.interval, above.metric), text=points)
+    difference = score_cell(above.value, above.interval, above.metric)
+    if above.value is not None and not difference.text.startswith("−"):
+        difference = replace(difference, text=f"+{difference.text}")
     return TableRow.of(
         choice.feature.replace("at most", "≤") or test.metric.upper(),
         f"{test.n:,}",
