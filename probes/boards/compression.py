@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from probes.boards.floors import resampled_floor
-from probes.boards.paired import LayerScore, best_layer_score
+from probes.boards.paired import LayerScore, readable_score
 from probes.boards.ranking_tables import size_cells
 from probes.boards.rankings import Candidate
 from probes.measurements.table_cells import score_cell, task_head
@@ -61,7 +61,7 @@ def kept_gains(
 
 def _best_score(result: Result) -> LayerScore:
     assert result.path is not None
-    return best_layer_score(result, result.path)
+    return readable_score(result, result.path)
 
 
 def compression_tables(

@@ -13,6 +13,7 @@ from probes.boards.overview import layer_lines
 from probes.boards.score_charts import Plot
 from probes.boards.shown_together import model_key, model_labels
 from probes.common.errors import UserError
+from probes.common.grouping import grouped
 from probes.frames.long_frame import long_frame
 from probes.measurements.measurement import UseColumn, get_measurement, probe_measurements
 from probes.measurements.row_filters import interval_of_row, rows_in, rows_where
@@ -59,9 +60,7 @@ def columns_by_task(
     """
     results = {path: x for path, x in results.items() if x.probe.family == family}
     labels = model_labels({**results, **corpus_records})
-    of: dict[tuple[str, str], list[Result]] = {}
-    for result in results.values():
-        of.setdefault((labels[model_key(result)], result.task.name), []).append(result)
+    of = grouped(results.values(), lambda x: (labels[model_key(x)], x.task.name))
     by_task: dict[tuple[str, str], list[Column]] = {}
     for (model, task), task_results in of.items():
         evidence = [y for x in task_results for m in probe_measurements() if (y := m.own_record(x))]

@@ -14,6 +14,7 @@ from probes.boards.comparable import SAME_LAYER_TABLE, SAME_MODEL, groups_by, se
 from probes.boards.floors import with_floor
 from probes.boards.overview import layer_lines
 from probes.common.errors import listed
+from probes.common.grouping import grouped
 from probes.common.terminal import progress
 from probes.measurements.plugin_keys import is_current
 from probes.measurements.table_cells import interval_note, metric_name, n_of, score_cell
@@ -102,8 +103,7 @@ def _sorted_results(results: Iterable[Result]) -> list[Result]:
 
 def score_tables(results: Sequence[Result]) -> Iterator[Table]:
     """`score_table` for each probe family; morphology has one of its own, feature × layer."""
-    for family in dict.fromkeys(result.probe.family for result in results):
-        family_results = [result for result in results if result.probe.family == family]
+    for family_results in grouped(results, lambda x: x.probe.family).values():
         features = [result for result in family_results if is_morphological(result.task.name)]
         if other_results := [result for result in family_results if result not in features]:
             yield score_table(other_results)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from probes.boards.paired import LayerScore, best_layer_score, paired_differences
+from probes.boards.paired import LayerScore, paired_differences, readable_score
 from probes.boards.rankings import Candidate, Ranking
 from probes.common.arrays import Floats
 from probes.measurements.table_cells import few_note, metric_name, n_of, score_cell
@@ -72,7 +72,7 @@ def ranking_frame(ranking: Ranking) -> pd.DataFrame:
     lines = []
     for candidates in ranking.tasks.values():
         ordered = sorted(candidates, key=lambda c: (not c.ranked, -(c.score or 0.0), c.name))
-        scored = [(c, best_layer_score(c.result, c.path)) for c in ordered if c.ranked]
+        scored = [(c, readable_score(c.result, c.path)) for c in ordered if c.ranked]
         ranges, untested = _rank_ranges(scored)
         complete = [(c, score) for c, score in scored if not lacks[c.name]]
         overall = ranges if len(complete) == len(scored) else _rank_ranges(complete)[0]

@@ -16,6 +16,7 @@ from probes.boards.layer_tables import score_tables
 from probes.boards.overview import sentence
 from probes.boards.ranking_tables import size_cells
 from probes.boards.shown_together import CorpusGroup, Group, TaskResults
+from probes.common.grouping import grouped
 from probes.frames.header_columns import values
 from probes.frames.measurement_tables import findings_of, measurement_tables
 from probes.measurements.measurement import probe_measurements
@@ -321,10 +322,10 @@ def _verdicts(report: Report, probe: str) -> Table:
 def sources(models: Mapping[str, PageModel], records: Sequence[Record]) -> PageSection:
     """Corpora with licence and citation, models, runs and records behind the page's numbers."""
     corpora = {record.corpus.digest: record.corpus for record in records}
-    runs: dict[tuple[tuple[str, str], ...], list[Record]] = {}
-    for record in records:
-        facts = record.provenance.items() - {("written", record.provenance.get("written"))}
-        runs.setdefault(tuple(sorted(facts)), []).append(record)
+
+    def run_facts(record: Record) -> tuple[tuple[str, str], ...]:
+        return tuple(sorted(x for x in record.provenance.items() if x[0] != "written"))
+
     return PageSection(
         sections=[
             PageSection(
@@ -333,7 +334,8 @@ def sources(models: Mapping[str, PageModel], records: Sequence[Record]) -> PageS
             ),
             PageSection("Models", tables=[_models_table(models)]),
             PageSection(
-                "Runs", sections=[_run_section(facts, group) for facts, group in runs.items()]
+                "Runs",
+                sections=[_run_section(*run) for run in grouped(records, run_facts).items()],
             ),
             PageSection(f"Records: {len(records)}", tables=[_records_table(records)], folded=True),
         ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from probes.boards.claims.score_claims import all_claims
 from probes.boards.comparable import SAME_VECTORS, groups_by, twins_beside, twins_of
 from probes.boards.shown_together import corpus_records_of
 from probes.common.errors import UserError
+from probes.common.grouping import grouped
 from probes.common.terminal import progress
 from probes.frames.joined_results import results_with_evidence
 from probes.measurements.measurement import get_measurement
@@ -110,10 +111,7 @@ def claims_table(report: Report, family: str) -> Table:
 
 def verdicts_tables(reports: Sequence[Report], family: str) -> list[Table]:
     """The verdicts on several trained models side by side, a table for each corpus."""
-    of_corpus: dict[str, list[Report]] = defaultdict(list)
-    for report in reports:
-        if report.tested and not report.of_twin:
-            of_corpus[report.corpus].append(report)
+    shown_reports = (x for x in reports if x.tested and not x.of_twin)
     return [
         Table(
             f"{corpus} · {family} probe · verdicts",
@@ -129,7 +127,7 @@ def verdicts_tables(reports: Sequence[Report], family: str) -> list[Table]:
             left=1 + len(several),
             notes=(NOTE,),
         )
-        for corpus, several in of_corpus.items()
+        for corpus, several in grouped(shown_reports, lambda x: x.corpus).items()
         if len(several) > 1
     ]
 
