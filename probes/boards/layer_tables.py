@@ -29,7 +29,7 @@ from probes.tasks.builtin import table_order
 from probes.tasks.morphology import is_morphological
 
 
-def layer_frame(results: Sequence[Result], probe: str) -> pd.DataFrame:
+def layer_frame(results: Iterable[Result]) -> pd.DataFrame:
     """Headline test scores of one probe family: a row per layer, a column per task."""
     columns = {
         # An older result would take the column of the current one.
@@ -37,7 +37,6 @@ def layer_frame(results: Sequence[Result], probe: str) -> pd.DataFrame:
             x.headline, dtype=float
         )
         for x in results
-        if x.probe.family == probe
     }
     return pd.DataFrame(columns).sort_index().rename_axis("layer")
 
@@ -56,8 +55,8 @@ def interval_frame(results: Sequence[Result]) -> pd.DataFrame:
 
 def layer_frames(results: Sequence[Result]) -> dict[str, pd.DataFrame]:
     """`layer_frame` by probe family."""
-    families = dict.fromkeys(result.probe.family for result in results)
-    return {family: layer_frame(results, family) for family in families}
+    families = grouped(results, lambda x: x.probe.family)
+    return {family: layer_frame(of_family) for family, of_family in families.items()}
 
 
 def with_stored(stored: Mapping[Path, Result], results: Sequence[Result]) -> list[Result]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -213,10 +212,10 @@ def table_of_all(ranking: Ranking, frame: pd.DataFrame) -> Table:
     """
     several = len(ranking.tasks) > 1 and frame.loc[frame["mean"].notna(), "model"].nunique() > 1
     n_ranked = {task: sum(c.ranked for c in cs) for task, cs in ranking.tasks.items()}
-    by_model: dict[str, dict[str, Any]] = defaultdict(dict)
-    lines: list[Any] = [*frame[frame["apart"] == ""].itertuples()]
-    for line in lines:
-        by_model[line.model][line.task] = line
+    together = frame[frame["apart"] == ""].groupby("model", sort=False)
+    by_model: dict[str, dict[str, Any]] = {
+        model: {line.task: line for line in lines.itertuples()} for model, lines in together
+    }
 
     def sort_key(model: str) -> tuple[Any, ...]:
         # All lines of a model have its mean rank; without one it comes after those that have one.

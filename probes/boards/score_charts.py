@@ -17,7 +17,9 @@ from probes.boards.overview import layer_lines
 from probes.boards.recipes import recipe_and_seed
 from probes.boards.shown_together import Group
 from probes.common.errors import UserError
+from probes.frames.long_frame import RecordsByModel
 from probes.measurements.measurement import LOCALISATION, get_measurement
+from probes.measurements.pivots import ChartView
 from probes.measurements.table_cells import metric_name
 from probes.records.record import corpus_name, model_title
 from probes.records.result import Result
@@ -32,6 +34,13 @@ class Plot(NamedTuple):
 
     chart: Chart | None
     missing: Mapping[str, str] = MappingProxyType({})
+
+
+def view_plot(view: ChartView, records: RecordsByModel, style: Style) -> Plot:
+    """The chart of a view of the models that have a part in it."""
+    missing = view.missing(records)
+    is_empty = records.records.keys() <= missing.keys()
+    return Plot(None if is_empty else view.chart(records, style), missing)
 
 
 LabelledResult = tuple[str, str, Result]

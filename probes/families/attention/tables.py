@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,17 +33,17 @@ from probes.statistics.metrics import scale_of
 from probes.statistics.partition import FEWEST
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 
-RELATIONS, TREES, ROLES, ANTECEDENTS, SUBJECTS = TITLES = (
-    "relations",
-    "trees",
-    "roles",
-    "antecedents",
-    "subjects",
-)
-"""Titles of the tables of chosen heads."""
+RELATIONS, TREES, ROLES = "relations", "trees", "roles"
+ANTECEDENTS, SUBJECTS = "antecedents", "subjects"
 
-MEASURES = ("relation",), ("uas", "uuas"), ("role",), ("antecedent",), ("subject_share",)
-"""Measures of each table."""
+MEASURES = {
+    RELATIONS: ("relation",),
+    TREES: ("uas", "uuas"),
+    ROLES: ("role",),
+    ANTECEDENTS: ("antecedent",),
+    SUBJECTS: ("subject_share",),
+}
+"""Measures of the tables of chosen heads, by title."""
 
 FEWEST_LISTED = 100
 """Test words that a relation needs to be listed in tables."""
@@ -91,7 +91,7 @@ def head_tables(record: Record, by: str, *, with_rare: bool = False) -> list[Tab
     """
     title = f"{model_title(record)} · {corpus_title(record)}"
     if by == "relation":
-        return choice_tables(title, record, with_rare=with_rare)
+        return list(choice_tables(title, record, with_rare=with_rare))
     heads, more = head_frame(record.rows), []
     if by == "entropy":
         name = metric_heading("entropy")
@@ -111,11 +111,10 @@ def head_tables(record: Record, by: str, *, with_rare: bool = False) -> list[Tab
     return [Table(f"{title} · {name}", heading, rows, notes=(note,)), *more]
 
 
-def choice_tables(title: str, record: Record, *, with_rare: bool = False) -> list[Table]:
+def choice_tables(title: str, record: Record, *, with_rare: bool = False) -> Iterator[Table]:
     """Tables of relations and trees with the head chosen for each; empty ones are left out."""
     all_choices = choices(record.rows)
-    filled_tables = []
-    for name, measures in zip(TITLES, MEASURES, strict=True):
+    for name, measures in MEASURES.items():
         of_measures = [choice for choice in all_choices if choice.test.metric in measures]
         if not of_measures:
             continue
@@ -132,8 +131,7 @@ def choice_tables(title: str, record: Record, *, with_rare: bool = False) -> lis
         notes += notes_of(record.notes, name)
         heads = (name[:-1], "n", "head", "attends", "test", "baseline", "chance", "difference", "p")
         rows = tuple(map(_choice_row, listed))
-        filled_tables.append(Table(f"{title} · {name} · test, %", heads, rows, notes=tuple(notes)))
-    return filled_tables
+        yield Table(f"{title} · {name} · test, %", heads, rows, notes=tuple(notes))
 
 
 def _choice_row(choice: Choice) -> TableRow:
