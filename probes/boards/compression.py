@@ -37,11 +37,11 @@ def kept_gains(
     variance where it was measured (Efron & Tibshirani 1993, chapter 13).
 
     Args:
-        teacher, students: results on one task, with paths.
+        teacher, students: results on one task.
         among: results that may be of the teacher's random twins.
     """
     floor = if_readable(lambda: resampled_floor(teacher, among))
-    best, *student_scores = map(_best_score, (teacher, *students.values()))
+    best, *student_scores = map(readable_score, (teacher, *students.values()))
     if floor is None or best.value is None:
         return dict.fromkeys(students, missing_estimate("there is no score or no floor"))
     lowest, resampled_lowest = floor
@@ -57,11 +57,6 @@ def kept_gains(
         return Estimate(value=value, interval=bounds(interval(shares)))
 
     return dict(zip(students, map(gain_share, student_scores), strict=True))
-
-
-def _best_score(result: Result) -> LayerScore:
-    assert result.path is not None
-    return readable_score(result, result.path)
 
 
 def compression_tables(

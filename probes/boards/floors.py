@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -59,19 +58,19 @@ def resampled_floor(result: Result, among: Iterable[Result] = ()) -> tuple[float
         among: see `with_floor`.
 
     Returns:
-        None if there is no floor, or if the result has no path.
+        None if there is no floor.
 
     Raises:
         UserError: arrays cannot be read, or do not give the recorded scores.
     """
     twins = _best_layers(_twins(result, among), result)
-    if (floor := _with_twins(result, twins).floor) is None or result.path is None:
+    if (floor := _with_twins(result, twins).floor) is None:
         return None
     name, score = floor
     if name == "layer 0":
-        replicates = resampled_scores(result, result.path, [0])
+        replicates = resampled_scores(result, [0])
     else:
-        replicates = _resampled_baselines(result, result.path, twins).get(name)
+        replicates = _resampled_baselines(result, twins).get(name)
     return score, np.full(RESAMPLES, score) if replicates is None else replicates.resampled[0]
 
 
@@ -108,9 +107,9 @@ def _fitting_twins(result: Result, among: Mapping[K, Result]) -> list[Result]:
 
 def _floor_test(result: Result, twins: Mapping[str, TwinLayer]) -> FloorTest | None:
     """None if predictions are missing, or cover too few documents or sentences."""
-    if result.path is None or not (probe := resampled_scores(result, result.path, result.layers)):
+    if not (probe := resampled_scores(result, result.layers)):
         return None
-    rivals = _resampled_baselines(result, result.path, twins)
+    rivals = _resampled_baselines(result, twins)
     if probe.sd is None:
         rivals = {name: x if name in twins else replace(x, sd=None) for name, x in rivals.items()}
     metric, samples = result.task.metric, [probe, *rivals.values()]
@@ -131,14 +130,12 @@ def _floor_test(result: Result, twins: Mapping[str, TwinLayer]) -> FloorTest | N
     )
 
 
-def _resampled_baselines(
-    result: Result, path: Path, twins: Mapping[str, TwinLayer]
-) -> dict[str, Replicates]:
-    """Rules and random twins whose scores can be resampled with those of the result at a path."""
-    rivals = rule_replicates(result, path)
+def _resampled_baselines(result: Result, twins: Mapping[str, TwinLayer]) -> dict[str, Replicates]:
+    """Rules and random twins whose scores can be resampled with those of the result."""
+    rivals = rule_replicates(result)
     for name, (twin, layer) in twins.items():
         same = twin.examples.test_digest == result.examples.test_digest
-        if same and twin.path and (replicates := resampled_scores(twin, twin.path, [layer])):
+        if same and (replicates := resampled_scores(twin, [layer])):
             rivals[name] = replicates
     return rivals
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -120,20 +119,19 @@ def tested_note(differences: Iterable[Difference]) -> str:
     return " ".join(notes)
 
 
-def best_layer_score(result: Result, path: Path) -> LayerScore:
+def best_layer_score(result: Result) -> LayerScore:
     """Score of the layer that is best on dev, resampled if what that takes is there.
 
     Raises:
-        UserError: the arrays beside `path` cannot be read, or are those of other scores.
+        UserError: the arrays beside it cannot be read, or are those of other scores.
     """
-    return LayerScore(
-        result, result.best_layer, resampled_scores(result, path, [result.best_layer])
-    )
+    layer = result.best_layer
+    return LayerScore(result, layer, resampled_scores(result, [layer]))
 
 
-def readable_score(result: Result, path: Path) -> LayerScore:
+def readable_score(result: Result) -> LayerScore:
     """`best_layer_score`; if arrays cannot be read, a message, and the score without resamples."""
-    score = if_readable(lambda: best_layer_score(result, path))
+    score = if_readable(lambda: best_layer_score(result))
     return score or LayerScore(result, result.best_layer)
 
 
@@ -221,7 +219,7 @@ def _closing_table(
     family: str, groups: Sequence[Sequence[Result]], score_of: Callable[[Result], LayerScore]
 ) -> Table | None:
     """None if there is nothing to compare, or no predictions can be read."""
-    rows: list[tuple[Sequence[str | Cell], bool]] = []
+    rows: list[TableRow] = []
     differences: list[Difference] = []
     counts, apart, limit = [], [], ""
     for group in groups:
@@ -239,17 +237,16 @@ def _closing_table(
             head = "" if score is not scores[0] else task_head(first, first.task.metric)
             value = score_cell(score.value, None, first.task.metric)
             name, layer = model_title(score.result), str(score.layer)
-            rows.append(((head, name, layer, value, *cells), score is scores[-1]))
+            ends_section = score is scores[-1]
+            rows.append(TableRow.of(head, name, layer, value, *cells, ends_section=ends_section))
     if not rows:
         return None
     tested = any(difference.p is not None for difference in differences)
-    heads = ("task", "model", "layer", "score", "difference", "p")
-    width = 5 + tested
     note = tested_note(differences) if tested else _NOT_TESTED
-    return Table(
+    table = Table(
         f"models at their best layers · {family} probe · test{limit}",
-        heads[:width],
-        tuple(TableRow.of(*cells[:width], ends_section=last) for cells, last in rows),
+        ("task", "model", "layer", "score", "difference", "p"),
+        tuple(rows),
         left=2,
         repeated=2,
         notes=(
@@ -258,6 +255,7 @@ def _closing_table(
             *apart,
         ),
     )
+    return table if tested else table.with_columns(range(5))
 
 
 def _comparable(

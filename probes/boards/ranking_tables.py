@@ -71,7 +71,7 @@ def ranking_frame(ranking: Ranking) -> pd.DataFrame:
     lines = []
     for candidates in ranking.tasks.values():
         ordered = sorted(candidates, key=lambda c: (not c.ranked, -(c.score or 0.0), c.name))
-        scored = [(c, readable_score(c.result, c.path)) for c in ordered if c.ranked]
+        scored = [(c, readable_score(c.result)) for c in ordered if c.ranked]
         ranges, untested = _rank_ranges(scored)
         complete = [(c, score) for c, score in scored if not lacks[c.name]]
         overall = ranges if len(complete) == len(scored) else _rank_ranges(complete)[0]

@@ -133,9 +133,7 @@ class RecipeResult:
         Empty if predictions of a seed are missing, or test has too few documents or sentences.
         """
         layers, results = self.first.layers, self.seeds.values()
-        replicates = if_readable(
-            lambda: [x.path and resampled_scores(x, x.path, layers) for x in results]
-        )
+        replicates = if_readable(lambda: [resampled_scores(x, layers) for x in results])
         per_seed = [x for x in replicates or () if x]
         if len(per_seed) < len(results):
             return {}

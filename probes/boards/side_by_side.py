@@ -50,7 +50,7 @@ def _best_layers_table(ranking: Ranking, shared: Mapping[str, Sequence[Candidate
     rows = []
     shown_differences: list[Difference] = []
     for candidates in shared.values():
-        differences = differences_from_first([readable_score(c.result, c.path) for c in candidates])
+        differences = differences_from_first([readable_score(c.result) for c in candidates])
         shown_differences += differences
         compared = [("", ""), *(difference.cells for difference in differences)]
         for candidate, cells in zip(candidates, compared, strict=True):

@@ -249,7 +249,7 @@ def compare_models(runs: Sequence[ModelRun]) -> list[Table]:
         try:
             if not has_arrays(path, SUMS):
                 read_predictions(path)  # which a run's own results must have
-            return best_layer_score(result, path)
+            return best_layer_score(result)
         except UserError as error:
             title = f"{result.model.name} · {result.task.name} · {result.probe.family}"
             runs[0].omissions.failed[f"{title} in the comparison"] = str(error)

@@ -282,7 +282,7 @@ def claims(
         path: x for path, x in corpus_records.items() if values(x, SAME_VECTORS) not in subjects
     }
     if reports := make_reports({}, "", alone):
-        tables = [_verdicts(report, "") for report in reports]
+        tables = [*map(_verdicts, reports)]
         sections.append(PageSection("Without scores", tables=tables))
     return PageSection(texts=texts, sections=sections)
 
@@ -306,15 +306,15 @@ def _claims_section(
         if report.model == model_title(first):
             counts = Counter(outcome.verdict for outcome in report.outcomes.values())
             title = f"{label}: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}"
-            tables = [_verdicts(report, group.probe)] if report.tested else []
+            tables = [_verdicts(report)] if report.tested else []
             texts = [] if report.tested else [report.not_tested]
             return PageSection(title, texts=texts, tables=tables, model=label, folded=folded)
     reason = f"{label}: no claim was tested (made by another version of its tasks or probe)."
     return PageSection(missing=[reason], model=label)
 
 
-def _verdicts(report: Report, probe: str) -> Table:
-    table = claims_table(report, probe)
+def _verdicts(report: Report) -> Table:
+    table = claims_table(report)
     # The last note is the same for all; the part begins with it.
     return replace(table, notes=table.notes[:-1])
 

@@ -81,7 +81,7 @@ def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path):
     assert result.score(1) == pytest.approx(f1_score(held, said, average="micro", zero_division=0))
     low, high = result.interval(1)
     assert low <= result.score(1) <= high
-    assert np.quantile(of_all_layers(result, path).values[1], [0.025, 0.975]) == pytest.approx(
+    assert np.quantile(of_all_layers(result).values[1], [0.025, 0.975]) == pytest.approx(
         [low, high]
     )
     controls = controls_in(result.evidence["selectivity"])
@@ -143,13 +143,13 @@ UNITS = [(task, family) for task in ("pos", "depth") for family in ("linear", "m
 
 @pytest.mark.parametrize("unit", UNITS, ids="-".join)
 def test_p_values_follow_from_predictions_and_spreads(results_by_unit, unit):
-    path, result = results_by_unit[unit]
+    _, result = results_by_unit[unit]
     variances = variance_in(result.evidence_rows("training_variance"))
     seeds = pooled([[result.score(k), *x.reseeded] for k, x in variances.layers.items()])
     assert variances.seeds == (seeds if "mlp" in unit else None)
     both = pooled([x.resampled for x in variances.layers.values()])
     assert variances.both == both
-    results_by_unit = of_all_layers(result, path)
+    results_by_unit = of_all_layers(result)
     noise = training_noise(result.key, range(3), both.sd, both.df, RESAMPLES)
     assert (results_by_unit.noise == noise).all()
     assert variances.p_best == pytest.approx(p_best_of(results_by_unit))

@@ -46,7 +46,7 @@ class Report:
 
     Attributes:
         marks: settings other than the usual.
-        scored: whether it has scores.
+        probe: probe family of its scores; empty without scores.
         of_twin: whether the model is a random twin.
     """
 
@@ -54,13 +54,14 @@ class Report:
     corpus: str
     marks: tuple[str, ...]
     outcomes: Mapping[str, Outcome]
-    scored: bool
+    probe: str
     of_twin: bool
 
     @property
     def title(self) -> str:
-        """Model and corpus, with settings other than the usual."""
-        return " · ".join([self.model, self.corpus, *self.marks])
+        """Model and corpus, with settings other than the usual, and probe family."""
+        probe = [f"{self.probe} probe"] if self.probe else []
+        return " · ".join([self.model, self.corpus, *self.marks, *probe])
 
     @property
     def tested(self) -> list[Claim]:
@@ -90,10 +91,10 @@ def make_reports(
     return [_with_twin(group, groups, family) for group in groups]
 
 
-def claims_table(report: Report, family: str) -> Table:
+def claims_table(report: Report) -> Table:
     """One model's verdicts, with their numbers."""
     return Table(
-        f"{report.title} · {family} probe" if report.scored else report.title,
+        report.title,
         ("claim", "verdict", "numbers"),
         tuple(
             TableRow.of(
@@ -205,7 +206,7 @@ def _group_report(group: RecordsOfModel) -> Report:
         f"{first.corpus.name} {first.corpus.version}",
         tuple(mark for mark, is_marked in marks.items() if is_marked),
         corrected(outcomes),
-        bool(model.results),
+        next((x.probe.family for x in model.results.values()), ""),
         first.model.random_seed is not None,
     )
 
