@@ -102,15 +102,10 @@ def groups_by(records: Mapping[K, R], columns: Sequence[str]) -> list[dict[K, R]
     return [dict(group) for group in groups.values()]
 
 
-def select_like(
-    records: Mapping[K, R], like: Record, columns: Sequence[str]
-) -> tuple[dict[K, R], dict[K, str]]:
-    """The records that may stand with another one; and for the others, why not."""
-    reasons = {key: why_apart(record, like, columns) for key, record in records.items()}
-    return (
-        {key: record for key, record in records.items() if not reasons[key]},
-        {key: reason for key, reason in reasons.items() if reason},
-    )
+def select_like(records: Mapping[K, R], like: Record, columns: Sequence[str]) -> dict[K, R]:
+    """The records that are equal to another one in some columns."""
+    same = values(like, columns)
+    return {key: record for key, record in records.items() if values(record, columns) == same}
 
 
 def columns_apart(one: Record, other: Record, columns: Sequence[str]) -> list[str]:

@@ -101,8 +101,8 @@ def _twins(result: Result, among: Iterable[Result]) -> list[Result]:
 
 
 def _fitting_twins(result: Result, among: Mapping[K, Result]) -> list[Result]:
-    fitting, _ = select_like(twins_of(result, among), result, SAME_FLOOR)
-    return [twin for twin in fitting.values() if is_current(twin) or not is_current(result)]
+    twins = select_like(twins_of(result, among), result, SAME_FLOOR).values()
+    return [twin for twin in twins if is_current(twin) or not is_current(result)]
 
 
 def _floor_test(result: Result, twins: Mapping[str, TwinLayer]) -> FloorTest | None:

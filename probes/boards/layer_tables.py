@@ -67,7 +67,7 @@ def with_stored(stored: Mapping[Path, Result], results: Sequence[Result]) -> lis
     evidence = {result.key: result.evidence.values() for result in stored.values()}
     table = {
         (x.task.name, x.probe.family): x
-        for x in select_like(stored, results[0], SAME_LAYER_TABLE)[0].values()
+        for x in select_like(stored, results[0], SAME_LAYER_TABLE).values()
         if x.model.digest == results[0].model.digest and is_current(x)
     }
     for result in results:
@@ -88,7 +88,7 @@ def model_tables(results: Mapping[Path, Result]) -> Iterator[Table]:
         progress.say(f"left out {path}: made by another version of its task or probe")
     groups = groups_by(current, (*SAME_MODEL, *SAME_LAYER_TABLE))
     firsts = [next(iter(group.values())) for group in groups]
-    twins = [select_like(twins_of(x, current), x, SAME_LAYER_TABLE)[0] for x in firsts]
+    twins = [select_like(twins_of(x, current), x, SAME_LAYER_TABLE) for x in firsts]
     shown_beside = {path for of_model in twins for path in of_model}
     for group in groups:
         if not group.keys() <= shown_beside:

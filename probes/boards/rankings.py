@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, select_like
+from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, why_apart
 from probes.boards.floors import with_floor
 from probes.common.grouping import grouped
 from probes.data.registered import corpora
@@ -205,7 +205,6 @@ def _fitting_candidates(
     candidates: Sequence[Candidate], columns: Sequence[str]
 ) -> tuple[list[Candidate], list[tuple[Candidate, str]]]:
     """The candidates that may stand together; and the others, with what is different."""
-    by_path = {candidate.path: candidate for candidate in candidates}
-    results = {p: candidate.result for p, candidate in by_path.items()}
-    fitting, apart = select_like(results, _reference_result(candidates, columns), columns)
-    return [by_path[p] for p in fitting], [(by_path[p], reason) for p, reason in apart.items()]
+    reference = _reference_result(candidates, columns)
+    pairs = [(x, why_apart(x.result, reference, columns)) for x in candidates]
+    return [x for x, reason in pairs if not reason], [pair for pair in pairs if pair[1]]

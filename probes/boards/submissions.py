@@ -277,7 +277,7 @@ def _require_own_twins(submission: Submission, board: Submission) -> None:
     for path, result in submission.results.items():
         if values(result, IDENTITY) in on_board:
             new_results = new.get(place_of_submission(path), {})
-            for twin in select_like(twins_of(result, new_results), result, SAME_FLOOR)[0]:
+            for twin in select_like(twins_of(result, new_results), result, SAME_FLOOR):
                 raise UserError(
                     f"{twin}: would count as a random twin of {result.model.name}, which is on the "
                     "board; put what you submit into a folder of its own."
