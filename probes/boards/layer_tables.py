@@ -174,7 +174,9 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
             for gain, result in zip(gains, results, strict=True)
         )
         yield TableRow.of("adds to layer 0", *cells, faint=True)
-    yield floor_row(results)
+    floors = ((result.floor, result.task.metric) for result in results)
+    cells = (score_cell(x[1], None, metric, note=x[0]) if x else NOTHING for x, metric in floors)
+    yield TableRow.of("floor", *cells, faint=True)
     for name in dict.fromkeys(name for scores in named_scores for name in scores):
         cells = (
             score_cell(
@@ -189,13 +191,6 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
         )
         yield TableRow.of(name, *cells, faint=True)
     yield TableRow.of("n", *(n_of([result]) for result in results), faint=True)
-
-
-def floor_row(results: Sequence[Result]) -> TableRow:
-    """The floor of each result: its score and its name."""
-    floors = ((result.floor, result.task.metric) for result in results)
-    cells = (score_cell(x[1], None, metric, note=x[0]) if x else NOTHING for x, metric in floors)
-    return TableRow.of("floor", *cells, faint=True)
 
 
 def floor_notes(results: Sequence[Result]) -> Iterator[str]:

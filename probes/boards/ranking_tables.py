@@ -14,7 +14,7 @@ from probes.boards.rankings import Candidate, Ranking
 from probes.common.arrays import Floats
 from probes.measurements.table_cells import few_note, metric_name, n_of, score_cell
 from probes.records.result import Result
-from probes.records.values import Interval
+from probes.records.values import Interval, ends
 from probes.statistics.metrics import label_of
 from probes.statistics.significance import all_pairs, borderline, rank_ranges
 from probes.tables.table import NOTHING, Cell, Table, TableRow
@@ -93,7 +93,7 @@ def _candidate_line(
     ranking: Ranking, candidate: Candidate, rank: RankRange | None
 ) -> dict[str, Any]:
     result = candidate.result
-    low, high = interval_of_candidate(candidate) or (None, None)
+    low, high = ends(candidate.interval)
     return {
         "corpus": ranking.corpus,
         "probe": ranking.probe,
@@ -129,22 +129,16 @@ def _rank_ranges(
     pairs = all_pairs(len(scored))
     tests = [difference.p for difference in paired_differences([x for _, x in scored], pairs)]
     p_values = [
-        float(_overlap(scored[one][0], scored[other][0])) if p is None else p
+        float(_overlap(scored[one][0].interval, scored[other][0].interval)) if p is None else p
         for p, (one, other) in zip(tests, pairs, strict=True)
     ]
     ranks = ranks_of([c.score or 0.0 for c, _ in scored], p_values)
     return {c.name: rank for (c, _), rank in zip(scored, ranks, strict=True)}, None in tests
 
 
-def _overlap(one: Candidate, other: Candidate) -> bool:
-    """Whether the intervals of two scores overlap; they may if one is not known."""
-    ends, other_ends = interval_of_candidate(one), interval_of_candidate(other)
-    return not (ends and other_ends) or (ends[0] <= other_ends[1] and other_ends[0] <= ends[1])
-
-
-def interval_of_candidate(candidate: Candidate) -> Interval:
-    """95 % interval of a candidate's score."""
-    return candidate.result.interval(candidate.result.best_layer)
+def _overlap(one: Interval, other: Interval) -> bool:
+    """Whether two intervals overlap; they may if one is not known."""
+    return not (one and other) or (one[0] <= other[1] and other[0] <= one[1])
 
 
 _RULE = (
@@ -311,7 +305,7 @@ def _layer_cell(candidate: Candidate) -> str:
 def _headline_cell(candidate: Candidate) -> Cell:
     """The score with half its interval."""
     metric, floored = candidate.result.task.metric, candidate.floored
-    return score_cell(candidate.score, interval_of_candidate(candidate), metric, floored=floored)
+    return score_cell(candidate.score, candidate.interval, metric, floored=floored)
 
 
 def size(parameters: int) -> str:

@@ -18,6 +18,7 @@ from probes.measurements.plugin_keys import as_loaded, has_current_numerics
 from probes.records.probe_spec import PROBES
 from probes.records.record import corpus_title
 from probes.records.result import Result
+from probes.records.values import Interval
 from probes.tasks.builtin import group_of_task, table_order, version_of
 from probes.tasks.task import TaskGroup
 
@@ -49,6 +50,11 @@ class Candidate:
     def score(self) -> float | None:
         """Test score at the best layer on dev."""
         return self.result.score(self.result.best_layer)
+
+    @property
+    def interval(self) -> Interval:
+        """95 % interval of the score; None without one."""
+        return self.result.interval(self.result.best_layer)
 
     @property
     def ranked(self) -> bool:
