@@ -11,7 +11,7 @@ from probes.boards.paired import Difference, differences_from_first, readable_sc
 from probes.boards.rankings import Candidate, Ranking
 from probes.measurements.measurement import LOCALISATION
 from probes.measurements.table_cells import counted_head, estimate_cell, few_note, score_cell
-from probes.tables.table import BARS, Table, TableRow
+from probes.tables.table import BARS, Cell, Table, TableRow
 
 
 def side_by_side_tables(ranking: Ranking, models: Sequence[str]) -> Iterator[Table]:
@@ -52,7 +52,7 @@ def _best_layers_table(ranking: Ranking, shared: Mapping[str, Sequence[Candidate
     for candidates in shared.values():
         differences = differences_from_first([readable_score(c.result) for c in candidates])
         shown_differences += differences
-        compared = [("", ""), *(difference.cells for difference in differences)]
+        compared: list[tuple[str | Cell, ...]] = [("", ""), *(x.cells for x in differences)]
         for candidate, cells in zip(candidates, compared, strict=True):
             result, first = candidate.result, candidate is candidates[0]
             rows.append(
