@@ -208,7 +208,8 @@ def table_of_all(ranking: Ranking, frame: pd.DataFrame) -> Table:
     n_ranked = {task: sum(c.ranked for c in cs) for task, cs in ranking.tasks.items()}
     together = frame[frame["apart"] == ""].groupby("model", sort=False)
     by_model: dict[str, dict[str, Any]] = {
-        model: {line.task: line for line in lines.itertuples()} for model, lines in together
+        str(model): {str(line.task): line for line in lines.itertuples()}
+        for model, lines in together
     }
 
     def sort_key(model: str) -> tuple[Any, ...]:
