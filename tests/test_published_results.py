@@ -50,12 +50,12 @@ def test_claims_can_be_tested_on_them(published_results):
 def test_whether_layer_4_may_be_the_best_in_pos_no_longer_hangs_on_the_seed(published_results):
     """One block gave p = .0505, where 38 of 40 seeds would have given less than .05."""
     (given,) = (
-        (path, result)
+        result
         for path, result in published_results.items()
         if (path.parts[-3][:6], path.parts[-2]) == ("all-Mi", "ewt")
         and (result.task.name, result.probe.family) == ("pos", "linear")
     )
-    replicates = resampled_scores(given[1], given[0], range(7))
+    replicates = resampled_scores(given, range(7))
     pairs = significance.all_pairs(7)
     p_values = significance.least_p_of_better(
         replicates.scores, pairs, p_values_of([replicates], pairs)

@@ -10,12 +10,12 @@ them. Whether two records are of the same measurement is a narrower question: ke
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from glob import escape
 from pathlib import Path
 from typing import TypeVar
 
+from probes.common.grouping import grouped
 from probes.extraction.models.model_names import is_twin_name
 from probes.frames.header_columns import values
 from probes.frames.record_status import why_outdated
@@ -95,21 +95,14 @@ def column_name(column: str) -> str:
 
 def groups_by(records: Mapping[K, R], columns: Sequence[str]) -> list[dict[K, R]]:
     """Groups of records that are equal in some columns, in the order of their first ones."""
-    groups: dict[tuple[Hashable, ...], dict[K, R]] = defaultdict(dict)
-    for key, record in records.items():
-        groups[values(record, columns)][key] = record
-    return list(groups.values())
+    groups = grouped(records.items(), lambda item: values(item[1], columns))
+    return [dict(group) for group in groups.values()]
 
 
-def select_like(
-    records: Mapping[K, R], like: Record, columns: Sequence[str]
-) -> tuple[dict[K, R], dict[K, str]]:
-    """The records that may stand with another one; and for the others, why not."""
-    reasons = {key: why_apart(record, like, columns) for key, record in records.items()}
-    return (
-        {key: record for key, record in records.items() if not reasons[key]},
-        {key: reason for key, reason in reasons.items() if reason},
-    )
+def select_like(records: Mapping[K, R], like: Record, columns: Sequence[str]) -> dict[K, R]:
+    """The records that are equal to another one in some columns."""
+    same = values(like, columns)
+    return {key: record for key, record in records.items() if values(record, columns) == same}
 
 
 def columns_apart(one: Record, other: Record, columns: Sequence[str]) -> list[str]:

@@ -213,8 +213,8 @@ class CorpusGroup:
 
     measurement: Measurement
     title: str
-    records: dict[str, Record] = field(default_factory=dict)
-    paths: dict[str, Path] = field(default_factory=dict)
+    records: dict[str, Record]
+    paths: dict[str, Path]
 
     @property
     def first(self) -> Record:
@@ -257,12 +257,10 @@ def corpus_groups(
     groups, left_out = [], []
     for first, records in zip(firsts, by_settings, strict=True):
         measurement = get_measurement(first.measurement)
-        group = CorpusGroup(measurement, _settings_title(first, firsts))
-        by_label, twice = by_model(records, labels)
-        for label, path in by_label.items():
-            group.records[label], group.paths[label] = records[path], path
+        paths, twice = by_model(records, labels)
+        by_label = {label: records[path] for label, path in paths.items()}
+        groups.append(CorpusGroup(measurement, _settings_title(first, firsts), by_label, paths))
         left_out += twice
-        groups.append(group)
     groups.sort(key=lambda group: (order.index(group.measurement.name), group.title))
     return groups, left_out
 

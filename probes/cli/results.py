@@ -106,7 +106,7 @@ class Results:
         Raises:
             UserError: there are several and none is named, or no results of this one.
         """
-        return layer_frame(self._selected(probe, model, corpus), probe)
+        return layer_frame(self._selected(probe, model, corpus))
 
     def to_latex(
         self,

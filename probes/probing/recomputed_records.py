@@ -175,7 +175,7 @@ def _training_variance(result: Result, path: Path) -> Iterator[Row]:
     yield from pooled_deviations(result, pooled(list(samples.values())), seeds)
     for layer, layer_scores in samples.items():
         yield deviation_row("layer_training_sd", pooled([layer_scores]), layer)
-    replicates = resampled_scores(result, path, result.layers)
+    replicates = resampled_scores(result, result.layers)
     testable = replicates is not None and replicates.sd is not None
     tested = p_best_of(replicates) if replicates and testable else dict.fromkeys(result.layers)
     for layer, p in tested.items():

@@ -401,7 +401,7 @@ def test_reports_join_the_records_of_a_model_and_its_twin(tmp_path):
     scores = {tmp_path / "s.json": best_at("depth", 3)}
     others = {tmp_path / "g.json": own, tmp_path / "t.json": twin}
     first, second = make_reports(scores, "linear", others)
-    assert (first.scored, second.scored, second.marks[0][:11]) == (True, False, "random twin")
+    assert (first.probe, second.probe, second.marks[0][:11]) == ("linear", "", "random twin")
     assert first.outcomes["syntax-middle"].verdict == "supported"
     assert first.outcomes["narrower-higher"].verdict == "not specific to training"
     assert second.outcomes["narrower-higher"].verdict == "supported"

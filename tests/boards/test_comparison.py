@@ -10,7 +10,12 @@ from board_by_hand import N, put
 from results_by_hand import changed
 
 from probes.__main__ import main
-from probes.boards.paired import LayerScore, closing_tables, layer_scores, paired_differences
+from probes.boards.paired import (
+    LayerScore,
+    best_layer_score,
+    closing_tables,
+    paired_differences,
+)
 from probes.boards.ranking_tables import ranking_frame
 from probes.boards.rankings import make_rankings, named_candidates
 from probes.common.errors import UserError
@@ -142,13 +147,8 @@ def stored_results(tmp_path):
 
 def in_a_run(folder, *models):
     """By model, the cells of the difference from the first and of p at the end of a run."""
-    found = {r.model.name: (path, r) for path, r in find_results(folder).items()}
-
-    def score_of(result):
-        path, _ = found[result.model.name]
-        return layer_scores(result, path, [result.best_layer])[0]
-
-    (table,) = closing_tables([found[name][1] for name in models], score_of)
+    found = {result.model.name: result for result in find_results(folder).values()}
+    (table,) = closing_tables([found[name] for name in models], best_layer_score)
     return {row.cells[1].text: row.cells[4:] for row in table.rows}
 
 
@@ -229,7 +229,7 @@ def test_models_on_other_test_examples_are_corrected_by_themselves(tmp_path):
         path = put(tmp_path, model, "pos", wrong)
         result = read_result(path)
         result = changed(result, "examples", test_digest=digest)
-        return layer_scores(result, path, [result.best_layer])[0]
+        return best_layer_score(result)
 
     one = [scored(model, wrong, "d") for model, wrong in WRONG.items()]
     other = [scored(f"{model}, again", wrong, "e") for model, wrong in [("a", 20), ("b", 34)]]

@@ -38,7 +38,7 @@ def test_sums_give_the_replicates_that_predictions_give(run_results, shared):
     assert len(from_sums) == len(TASKS)
     for path, result in find_results(run_results).items():
         there = shared / path.relative_to(run_results)
-        ours, theirs = of_all_layers(result, path), of_all_layers(from_sums[there], there)
+        ours, theirs = of_all_layers(result), of_all_layers(from_sums[there])
         assert ours.noise is not None
         for what in ("scores", "values", "influence", "noise", "training"):
             np.testing.assert_array_equal(getattr(ours, what), getattr(theirs, what))

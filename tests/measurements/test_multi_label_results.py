@@ -81,7 +81,7 @@ def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path):
     assert result.score(1) == pytest.approx(f1_score(held, said, average="micro", zero_division=0))
     low, high = result.interval(1)
     assert low <= result.score(1) <= high
-    assert np.quantile(of_all_layers(result, path).values[1], [0.025, 0.975]) == pytest.approx(
+    assert np.quantile(of_all_layers(result).values[1], [0.025, 0.975]) == pytest.approx(
         [low, high]
     )
     controls = result.evidence["selectivity"]
@@ -144,7 +144,7 @@ UNITS = [(task, family) for task in ("pos", "depth") for family in ("linear", "m
 
 @pytest.mark.parametrize("unit", UNITS, ids="-".join)
 def test_p_values_follow_from_predictions_and_spreads(results_by_unit, unit):
-    path, result = results_by_unit[unit]
+    _, result = results_by_unit[unit]
     rows, metric = result.evidence_rows("training_variance"), result.task.metric
     layers = [row.layer for row in rows.with_metric("layer_training_sd")]
     seeds = pooled([[result.score(k), *values_along(rows, "seed", metric, k)] for k in layers])
@@ -155,7 +155,7 @@ def test_p_values_follow_from_predictions_and_spreads(results_by_unit, unit):
     ):
         row = rows.at(name)
         assert (row.value, row.n) == ((spread.sd, spread.df) if spread else (None, None))
-    results_by_unit = of_all_layers(result, path)
+    results_by_unit = of_all_layers(result)
     noise = training_noise(result.key, range(3), both.sd, both.df, RESAMPLES)
     assert (results_by_unit.noise == noise).all()
     p_best = {row.layer: row.value for row in rows.with_metric("p_best")}

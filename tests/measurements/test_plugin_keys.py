@@ -69,10 +69,10 @@ def test_of_two_sources_of_which_none_is_loaded_the_newest_has_the_column(write,
 
 
 def test_stored_results_of_a_metric_that_is_not_loaded_have_no_intervals(tmp_path):
-    path = put(tmp_path, "m", "pos", 5)
+    put(tmp_path, "m", "pos", 5)
     (result,) = find_results(tmp_path).values()
-    assert of_all_layers(result, path) is not None
-    assert of_all_layers(changed(result, "task", metric="unknown"), path) is None
+    assert of_all_layers(result) is not None
+    assert of_all_layers(changed(result, "task", metric="unknown")) is None
 
 
 @pytest.fixture

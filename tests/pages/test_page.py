@@ -101,7 +101,7 @@ def test_every_table_of_the_terminal_is_on_the_page():
     said = texts(page(found, "x", others))
     compact = "".join(said.split())
     (shown,), _ = all_groups(found, others)
-    tables = [claims_table(x, "linear") for x in make_reports(found, "linear", others)]
+    tables = [claims_table(x) for x in make_reports(found, "linear", others)]
     for label, results in shown.paths.items():
         floored = [unit.floored[label] for unit in shown.units if label in unit.results]
         tables += score_tables(floored)

@@ -209,17 +209,6 @@ def structure_rows(
             yield Row(f"{metric}_p_best", p, layer, axes=axes)
 
 
-def best_layer(rows: Sequence[Row], reported: int) -> int:
-    """The layer with the highest UUAS on dev; the lowest of equals, or if there are no scores."""
-    dev = {
-        row.layer: -np.inf if row.value is None else row.value
-        for row in rows
-        if (row.metric, row.split, row.axes.get("rank")) == ("uuas", "dev", reported)
-        and row.layer is not None
-    }
-    return max(dev, key=dev.__getitem__)
-
-
 def shares(hits: NDArray[np.generic], of: NDArray[np.generic]) -> Floats:
     """Parts of a ratio of sums. (s,) and (s,) to (s, 2)."""
     return np.stack([hits, of], axis=1).astype(np.float64)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from probes.common.errors import listed
+from probes.common.grouping import grouped
 from probes.examples.examples import NotServedError
 from probes.extraction.reading.views import plain_text
 from probes.measurements.chart_views import Lines
@@ -228,11 +229,8 @@ _NOTE = (
 
 def transfer_tables(results: Iterable[Result]) -> Iterator[Table]:
     """A table of training × test corpora for each model, task and probe family."""
-    groups: dict[tuple[str, str, str], list[Result]] = {}
-    for result in results:
-        if NAME in result.evidence:
-            of = result.model.name, result.task.name, result.probe.family
-            groups.setdefault(of, []).append(result)
+    with_transfer = (result for result in results if NAME in result.evidence)
+    groups = grouped(with_transfer, lambda x: (x.model.name, x.task.name, x.probe.family))
     for of, tested in groups.items():
         names = [result.corpus.name for result in tested]
         heads = "trained on", *(f"{x.corpus.name}, layer {x.best_layer}" for x in tested)
