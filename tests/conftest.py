@@ -165,22 +165,6 @@ def short_schedule(monkeypatch):
     shorten_schedule(monkeypatch)
 
 
-@pytest.fixture(scope="session")
-def small_run(tiny_bert, tmp_path_factory):
-    """A run of the tiny model and its twin on 60 sentences, made once: its results and its folder.
-
-    Tests only read it: a test that changes a file works on a copy of the folder.
-    """
-    from types import SimpleNamespace
-
-    from tiny_runs import run, shortened_schedule
-
-    folder = tmp_path_factory.mktemp("small-run")
-    with shortened_schedule():
-        results = run(tiny_bert, folder, tasks="pos,depth", twins=1, measurements="probes,geometry")
-    return SimpleNamespace(folder=folder, results=results)
-
-
 @pytest.fixture
 def plug_ins():
     """What a test loads is taken back when it is over."""

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probes.cli.main import build_parser
@@ -18,12 +18,7 @@ from probes.run.settings import validate
 
 
 def check(examples):
-    return settings(
-        max_examples=examples,
-        deadline=None,
-        derandomize=True,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-    )
+    return settings(max_examples=examples, derandomize=True)
 
 
 def or_our_error(call, *arguments, **named):
@@ -38,11 +33,10 @@ def or_our_error(call, *arguments, **named):
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
+NAMES = st.text(max_size=6)
 VALUES = st.recursive(
     SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3)
-    ),
+    lambda x: st.lists(x, max_size=3) | st.dictionaries(NAMES, x, max_size=3),
     max_leaves=6,
 )
 

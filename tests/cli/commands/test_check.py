@@ -107,26 +107,13 @@ def test_the_files_pass_their_test_and_run(of, tiny_bert, tmp_path, capsys):
     with pytest.raises(AssertionError):
         checks[name]()
     # The command that is printed, with a small model.
-    line = said[-1].replace("MODEL", str(tiny_bert)).split()[2:]
-    line += [
-        "--tasks",
-        "pos",
-        "--probes",
-        "linear",
-        "--limit",
-        "20",
-        "--twins",
-        "0",
-        "--device",
-        "cpu",
-    ]
+    small = "--tasks pos --probes linear --limit 20 --twins 0 --device cpu"
+    line = [*said[-1].replace("MODEL", str(tiny_bert)).split()[2:], *small.split()]
     line += ["--output", str(tmp_path / "r"), "--cache-dir", str(tmp_path / "c")]
     assert run_probes(line) == 0
     with (tmp_path / "r" / "measurements.csv").open(encoding="utf-8") as table:
         rows = list(csv.DictReader(table))
-    assert [(row["measurement"], row["layer"]) for row in rows] == [
-        ("fresh_one", layer) for layer in "012"
-    ]
+    assert [(row["measurement"], row["layer"]) for row in rows] == [("fresh_one", i) for i in "012"]
     if of == "probes":
         assert {float(row["value"]) for row in rows} == {1.0}
         assert run_probes([*line, "--fresh-one-seed", "2"]) == 0
