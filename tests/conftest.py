@@ -42,6 +42,13 @@ def messages_are_shown(monkeypatch):
     monkeypatch.setattr(progress, "verbose", False)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def earlier_objects_are_no_garbage():
+    """Collections do not go through what was imported and made before a module of tests."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def ray_here():
     """Ray starts on this machine; otherwise the test is skipped."""

@@ -294,19 +294,6 @@ def test_evidence_that_takes_predictions_is_left_out_with_the_reason(
     assert before[sums] != files_of(tmp_path, "*.npz")[sums]
 
 
-def test_stored_predictions_give_the_stored_scores(tiny_bert, tmp_path):
-    (result,) = run(tiny_bert, tmp_path, tasks=("pos",), probes=("mlp",), seeds=2)
-    (path,) = (tmp_path / "results").rglob("pos-mlp-scores-*.json")
-    arrays = np.load(path.with_suffix(".npz"), allow_pickle=False)
-    assert arrays["predicted"].shape == (3, 2, result.examples.n["test"])
-    for i, layer in enumerate(result.layers):
-        for j, axes in enumerate(({}, {"seed": 1})):
-            right = (arrays["predicted"][i, j] == arrays["gold"]).mean()
-            assert result.at("accuracy", layer, **axes).value == pytest.approx(right)
-    # Another seed gives another probe, of the same training sentences.
-    assert (arrays["predicted"][:, 0] != arrays["predicted"][:, 1]).any()
-
-
 def test_a_score_that_no_sentence_defines_has_no_best_layer(tiny_bert, tmp_path, capsys):
     """NSpr covers sentences of 5 to 50 words."""
     corpus = tmp_path / "c"

@@ -76,23 +76,28 @@ def test_twins_have_linear_probes_and_what_tests_need_unless_evidence_is_full(ti
     assert units(run_pos(tiny_bert, evidence="full")) == own + named
 
 
-def test_quick_means_neither_evidence_nor_twins_unless_they_are_asked_for():
-    quick = validate({"quick": True})
-    assert (quick.evidence_names, quick.twins) == ((), 0)
-    assert validate({"quick": True, "twins": 2}).twins == 2
-    assert validate({"quick": True, "evidence": "selectivity"}).evidence_names == ("selectivity",)
-    usual = validate({})
-    assert (usual.evidence_names, usual.level, usual.twins) == (tuple(EVIDENCE), "standard", 1)
-    assert usual.seeds == 1
-    assert usual.measurements == ("scores",)
-
-
-def test_further_evidence_is_added_to_a_level():
-    usual = validate({"evidence": "lens,standard,selectivity"})
-    assert usual.evidence_names == (*EVIDENCE, "lens")
-    full = validate({"evidence": "full,lens"})
-    assert (full.evidence_names, full.level) == ((*EVIDENCE, "lens"), "full")
-    assert validate({"evidence": "full"}).evidence_names == tuple(EVIDENCE)
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, {"evidence_names": tuple(EVIDENCE), "level": "standard", "twins": 1}),
+        ({}, {"seeds": 1, "measurements": ("scores",)}),
+        # Quick means neither evidence nor twins unless they are asked for.
+        ({"quick": True}, {"evidence_names": (), "twins": 0}),
+        ({"quick": True, "twins": 2}, {"evidence_names": (), "twins": 2}),
+        ({"quick": True, "evidence": "selectivity"}, {"evidence_names": ("selectivity",), "twins": 0}),
+        # Further evidence is added to a level.
+        ({"evidence": "lens,standard,selectivity"}, {"evidence_names": (*EVIDENCE, "lens")}),
+        ({"evidence": "full,lens"}, {"evidence_names": (*EVIDENCE, "lens"), "level": "full"}),
+        ({"evidence": "full"}, {"evidence_names": tuple(EVIDENCE)}),
+        # Evidence that is named as a measurement comes with scores.
+        ({"measurements": "selectivity"}, {"measurements": ("scores",), "evidence": ("selectivity",)}),
+        ({"measurements": "selectivity", "quick": True}, {"evidence": ("selectivity",)}),
+        ({"measurements": "probes,selectivity,geometry"}, {"measurements": ("scores", "geometry"), "evidence": ("standard", "selectivity")}),
+    ],
+)  # fmt: skip
+def test_what_settings_ask_for(settings, expected):
+    config = validate(settings)
+    assert {name: getattr(config, name) for name in expected} == expected
 
 
 @pytest.fixture
@@ -137,13 +142,3 @@ def test_stages_are_announced_with_their_records_in_the_order_that_is_asked_for(
     assert last == (
         "next    the same command without --evidence none adds the evidence behind these scores"
     )
-
-
-def test_evidence_that_is_named_as_a_measurement_comes_with_scores():
-    alone = validate({"measurements": "selectivity"})
-    assert (alone.measurements, alone.evidence) == (("scores",), ("selectivity",))
-    beside = validate({"measurements": "probes,selectivity,geometry"})
-    assert beside.measurements == ("scores", "geometry")
-    assert beside.evidence == ("standard", "selectivity")
-    quick = validate({"measurements": "selectivity", "quick": True})
-    assert quick.evidence == ("selectivity",)

@@ -65,12 +65,12 @@ def test_two_classes_are_ordered_as_scikit_learn_says(tmp_path):
     probe = probes.read_probe(tmp_path / "results", "label", 6, cache_dir=tmp_path / "cache")
     margins = probe.decision_function(x[500:])
     false, true, _ = roc_curve(y[500:], margins)
-    for metric, expected in (
-        ("auroc", roc_auc_score(y[500:], margins)),
-        ("average_precision", average_precision_score(y[500:], margins)),
-        ("recall_at_5_fpr", true[false <= 0.05].max()),
-    ):
-        assert result.at(metric, 6).value == pytest.approx(expected, abs=1e-6)
+    expected = {
+        "auroc": roc_auc_score(y[500:], margins),
+        "average_precision": average_precision_score(y[500:], margins),
+        "recall_at_5_fpr": true[false <= 0.05].max(),
+    }
+    assert {x: result.at(x, 6).value for x in expected} == pytest.approx(expected, abs=1e-6)
 
 
 def test_test_examples_of_one_class_are_not_ranked(tmp_path, capsys):
@@ -115,9 +115,7 @@ def test_evidence_is_that_of_models(tmp_path):
 def test_groups_are_never_divided_and_splits_are_drawn_by_seed():
     layers, y = classes(600)
     groups = np.arange(600) // 6
-    one, same, other = (
-        probes.Vectors(layers, y, groups=groups, seed=seed).splits for seed in (0, 0, 1)
-    )
+    one, same, other = (probes.Vectors(layers, y, groups=groups, seed=x).splits for x in (0, 0, 1))
     assert one == same != other
     for group in range(100):
         assert len({one[i] for i in range(600) if groups[i] == group}) == 1
@@ -240,13 +238,12 @@ def test_labels_groups_and_types_that_are_written_in_two_ways_are_one():
 
 def test_groups_that_splits_divide_are_counted(capsys):
     layers, y = classes()
-    probes.Vectors(layers, y, splits=SPLITS, groups=[f"{i % 300}" for i in range(600)])
-    assert "Vectors: 200 groups are divided among splits" in capsys.readouterr().err
     # A group counts once, in however many splits it is.
-    probes.Vectors(layers, y, splits=SPLITS, groups=[i % 10 for i in range(600)])
-    said = capsys.readouterr().err
-    assert "Vectors: 10 groups are divided among splits" in said
-    assert "omit splits=" in said
+    for n, divided in ((300, 200), (10, 10)):
+        probes.Vectors(layers, y, splits=SPLITS, groups=[f"{i % n}" for i in range(600)])
+        said = capsys.readouterr().err
+        assert f"Vectors: {divided} groups are divided among splits" in said
+        assert "omit splits=" in said
 
 
 @pytest.mark.parametrize("n", [19, 20])

@@ -119,11 +119,6 @@ def test_layers_by_number_or_by_step(given, n_layers, layers):
     assert layers_of(validate({"layers": given}), n_layers, "m") == layers
 
 
-def test_a_layer_that_there_is_not():
-    with pytest.raises(UserError, match=r"^--layers 7: m has layers 0 to 6\.$"):
-        layers_of(validate({"layers": "0,7"}), 6, "m")
-
-
 @pytest.mark.parametrize(
     ("config", "n_layers"),
     [

@@ -16,7 +16,6 @@ from probes.boards.submissions import place_of_submission, read_submission
 from probes.data.splits import DROPPED
 from probes.extraction.reading.windows import WINDOW_RULE
 from probes.frames.joined_results import find_results
-from probes.frames.record_validation import as_result
 from probes.pages.board_site import _pages
 from probes.probing.recomputed_records import require_recomputed
 from probes.records.record import Inputs, record_key
@@ -54,18 +53,26 @@ def the(folder, name, model=MODEL):
     return path
 
 
-def change(path, metric, layer, split="test", **fields):
-    """Change a row of the record at `path`."""
+def change_rows(path, give):
+    """Replace each row of the record at `path` by what `give` makes of it, which may be nothing."""
     record = read_record(path)
-    changed = [
-        row._replace(**{name: give(getattr(row, name)) for name, give in fields.items()})
-        if (row.metric, row.layer, row.split, row.axes) == (metric, layer, split, {})
-        else row
-        for row in record.rows
-    ]
-    assert changed != list(record.rows)
+    rows = [new for row in record.rows if (new := give(row))]
+    assert rows != list(record.rows)
     arrays = read_arrays(path) if path.with_suffix(".npz").exists() else {}
-    write_record(path, record.model_copy(update={"rows": Rows.of(changed)}), arrays)
+    write_record(path, record.model_copy(update={"rows": Rows.of(rows)}), arrays)
+
+
+def change(path, metric, layer, split="test", value=lambda x: x + 0.01):
+    """Change the value of a row."""
+    place = (metric, layer, split, {})
+    change_rows(
+        path,
+        lambda row: (
+            row._replace(value=value(row.value))
+            if (row.metric, row.layer, row.split, row.axes) == place
+            else row
+        ),
+    )
 
 
 def update(path, part=None, **fields):
@@ -118,14 +125,6 @@ def one_more(sums):
     return sums
 
 
-def without(path, axis):
-    """Take away the rows that have a place on an axis."""
-    record = read_record(path)
-    rows = [row for row in record.rows if axis not in row.axes]
-    assert 0 < len(rows) < len(record.rows)
-    write_record(path, record.model_copy(update={"rows": Rows.of(rows)}), read_arrays(path))
-
-
 def moved_to_the_twin(path):
     """Move a record away from its scores."""
     for part in path.parent.glob(f"{path.stem}.*"):
@@ -148,9 +147,9 @@ ATTACKS = {
     "sums of too few numbers": (POS, lambda p: change_sums(p, lambda x: x[:, :, :1]), ".npz: these arrays do not give the scores in pos-linear-scores-"),
     **{f"sums of the shape {shape}, {record}": (record, lambda p, shape=shape: change_sums(p, lambda x: x[shape]), "do not give")
        for record in (POS, LAYERS) for shape in (np.s_[:, :0], np.s_[:0], np.s_[..., :0], np.s_[0], np.s_[0, 0, 0])},
-    "no weights": (LAYERS, lambda p: without(p, "of"), "has no weights of 7 layers; run it again."),
+    "no weights": (LAYERS, lambda p: change_rows(p, lambda x: None if "of" in x.axes else x), "has no weights of 7 layers; run it again."),
     "a p-value": (VARIANCE, lambda p: change(p, "p_best", 2, value=lambda x: 0.5), ": pos, layer 2, p_best: 0.5 is stored"),
-    "an expected layer": (LAYERS, lambda p: change(p, "expected_layer", None, value=lambda x: x + 0.01), ": pos, expected_layer: "),
+    "an expected layer": (LAYERS, lambda p: change(p, "expected_layer", None), ": pos, expected_layer: "),
     "evidence apart from its scores": (LAYERS, moved_to_the_twin, ": is not beside the scores pos-linear-scores-"),
     "no facts": (POS, lambda p: update(p, facts={}), "probe_parameters is missing among its facts"),
     "a long label": (POS, lambda p: counted(p, "labels", **{"x" * 201: [0, 0, 0]}), "has more than 200 letters"),
@@ -245,12 +244,8 @@ def test_against_a_board_only_what_is_new_is_computed_again(
     assert "would count as a random twin of all-MiniLM-L6-v2, which is on the board" in line
     shutil.move(here / "M" / "r" / TWIN, here)
     # Other evidence, or other sums, behind the same scores are new.
-    change(
-        the(here / "M" / "r", "srl-linear-training_variance"),
-        "training_sd",
-        None,
-        value=lambda x: 2,
-    )
+    variance = the(here / "M" / "r", "srl-linear-training_variance")
+    change(variance, "training_sd", None, value=lambda x: 2)
     assert "srl, training_sd" in refused(capsys, here, "--against", there)
     shutil.copytree(there / MODEL, here / "M" / "r" / MODEL, dirs_exist_ok=True)
     change_sums(the(here / "M" / "r", POS), swapped)
@@ -262,16 +257,11 @@ def as_twin(path, name=f"random-1:{NAME}"):
     update(path, "model", name=name, random_seed=1)
 
 
-def moved_mean(path):
-    """Other training variance behind the same scores."""
-    change(path, "training_sd", None, value=lambda x: 9)
-
-
 HOSTILE = {
     "a twin that is as good": {POS: as_twin},
     "one of another name": {POS: lambda path: as_twin(path, "mine")},
     "one beside a copy of its model": {"pos-linear-": None, SRL: as_twin},
-    "other evidence": {VARIANCE: moved_mean},
+    "other evidence": {VARIANCE: lambda path: change(path, "training_sd", None, value=lambda x: 9)},
 }
 
 
@@ -299,11 +289,11 @@ def test_a_submission_changes_nothing_that_is_said_of_others(
                 act(place / path.name)
     after = said(results_with_sums) if nested else said(results_with_sums, hostile)
     assert before.items() <= after.items()
-    results = read_submission(
-        [results_with_sums] if nested else [results_with_sums, hostile]
-    ).results
-    (page,) = (x for x in _pages(results).values() if x.name == NAME and results_with_sums / MODEL in {
-        path.parents[1] for path in x.results})  # fmt: skip
+    folders = [results_with_sums] if nested else [results_with_sums, hostile]
+    pages = _pages(read_submission(folders).results).values()
+    (page,) = (
+        x for x in pages if x.name == NAME and any(path.parts[-3] == MODEL for path in x.results)
+    )
     assert {path.parents[1].name for path in page.results} == {MODEL, TWIN}
 
 
@@ -316,14 +306,9 @@ def test_what_is_on_the_board_gets_no_more_layers_or_evidence(
     if more == "evidence":
         the(there, "srl-linear-training_variance").unlink()
     else:
-        result = as_result(read_record(path), path)
-        fewer = [row for row in result.rows if row.layer != 6]
-        extent = {layer: n for layer, n in result.extent.items() if layer != 6}
-        arrays = read_arrays(path)
-        write_record(
-            path, read_record(path).model_copy(update={"rows": Rows.of(fewer), "extent": extent}),
-            arrays,
-        )  # fmt: skip
+        change_rows(path, lambda row: None if row.layer == 6 else row)
+        extent = json.loads(path.read_text())["extent"]
+        update(path, extent={layer: n for layer, n in extent.items() if layer != "6"})
     line = refused(capsys, results_with_sums, "--against", there)
     assert "other layers or evidence than on the board for srl" in line
 
@@ -341,21 +326,13 @@ def test_links_are_no_part_of_a_board(results_with_sums, tmp_path, capsys, of):
 
 def test_another_score_at_the_same_revision_is_refused(results_with_sums, tmp_path, capsys):
     shutil.copytree(results_with_sums, tmp_path / "there")
-    change(the(results_with_sums, SRL), "accuracy", 2, "dev", value=lambda x: x + 0.01)
+    change(the(results_with_sums, SRL), "accuracy", 2, "dev")
     line = refused(capsys, results_with_sums, "--against", tmp_path / "there")
     assert "srl, layer 2, accuracy on dev: 0." in line
     assert (
         "on the board for the same revision of all-MiniLM-L6-v2; leave it out, or name another"
         in line
     )
-
-
-def other_floor(path):
-    """Another score of a rule behind the same scores."""
-    record = read_record(path)
-    rows = [x._replace(value=0.99) if "baseline" in x.axes else x for x in record.rows]
-    assert rows != list(record.rows)
-    write_record(path, record.model_copy(update={"rows": Rows.of(rows)}), read_arrays(path))
 
 
 def of_another_key(path, **corpus):
@@ -388,7 +365,9 @@ TAKEOVERS = {
     "model": lambda path: update(path, "model", causal=True),
     "encoder": lambda path: update(path, "model", n_layers=40),
     "twin": lambda path: update(path, "model", random_seed=3),
-    "rows": other_floor,
+    "rows": lambda path: change_rows(
+        path, lambda x: x._replace(value=0.99) if "baseline" in x.axes else x
+    ),
     "inputs": of_another_key,
 }
 
@@ -533,7 +512,7 @@ def test_the_workflows_check_a_submission_and_build_the_board(
     shutil.copytree("submission/results", "results")
     assert main(command_of("board")) == 0
     assert Path("site", "index.html").exists()
-    change(the(results_with_sums, SRL), "accuracy", 2, "dev", value=lambda x: x + 0.01)
+    change(the(results_with_sums, SRL), "accuracy", 2, "dev")
     shutil.copytree(
         results_with_sums / MODEL, Path("submission", "results", MODEL), dirs_exist_ok=True
     )

@@ -66,13 +66,6 @@ def test_new_task_writes_to_a_folder_whose_parent_exists(folder, message, tmp_pa
     assert main(["new-task", "fresh", "--folder", str(tmp_path / "new")]) == 0
 
 
-@pytest.mark.parametrize("name", ["pos", "my-task", "../x", "_x", "class", "Example", "json"])
-def test_a_name_that_cannot_be_used_is_refused(name, tmp_path, capsys):
-    assert main(["new-task", name, "--folder", str(tmp_path)]) == 2
-    assert len(capsys.readouterr().err.strip().splitlines()) == 1
-    assert not list(tmp_path.iterdir())
-
-
 def test_missing_splits_are_cut_as_in_a_run(tmp_path, capsys):
     text = (ROOT / "data" / "sample" / "train.conllu").read_text("utf-8")
     (tmp_path / "all-train.conllu").write_text(text)
@@ -122,23 +115,32 @@ def test_the_files_pass_their_test_and_run(of, tiny_bert, tmp_path, capsys):
     assert get_measurement("fresh_one").version == 1
 
 
+TAKEN, HIDES = ": this name is taken; choose another.", ": json.py would hide the module 'json'"
+USED = ": --measurements or --evidence uses this word"
+RESERVED = ": Python or the template uses this name; choose another."
+
+
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("command", "name", "message"),
     [
-        ("scores", "this name is taken; choose another."),
-        ("standard", "--measurements or --evidence uses this word"),
-        ("measurement", "Python or the template uses this name"),
-        ("float", "Python or the template uses this name"),
-        ("json", "json.py would hide the module 'json'"),
-        ("probes", "--measurements or --evidence uses this word"),
-        ("my-norms", "begin with a letter"),
-        ("Norms", "use up to 40 of a-z, 0-9 and _"),
-        ("x" * 41, "use up to 40 of a-z"),
-        ("", "begin with a letter"),
+        ("new-task", "pos", TAKEN),
+        ("new-task", "json", HIDES),
+        *(("new-task", name, RESERVED) for name in ("class", "Example")),
+        *(("new-task", name, "letters, digits and _ (not -), and begin with a letter.") for name in ("my-task", "../x", "_x")),
+        ("new-measurement", "scores", TAKEN),
+        ("new-measurement", "standard", USED),
+        ("new-measurement", "probes", USED),
+        ("new-measurement", "measurement", RESERVED),
+        ("new-measurement", "float", RESERVED),
+        ("new-measurement", "json", HIDES),
+        ("new-measurement", "my-norms", "begin with a letter"),
+        ("new-measurement", "", "begin with a letter"),
+        ("new-measurement", "Norms", "use up to 40 of a-z, 0-9 and _"),
+        ("new-measurement", "x" * 41, "use up to 40 of a-z"),
     ],
-)
-def test_a_name_of_a_measurement_that_cannot_be_used_is_refused(name, message, tmp_path, capsys):
-    assert main(["new-measurement", name, "--folder", str(tmp_path)]) == 2
+)  # fmt: skip
+def test_a_name_that_cannot_be_used_is_refused(command, name, message, tmp_path, capsys):
+    assert main([command, name, "--folder", str(tmp_path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
     assert not list(tmp_path.iterdir())

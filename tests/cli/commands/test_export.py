@@ -1,7 +1,6 @@
 """`export --sums`, results that are copied into one another, and published results."""
 
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -69,12 +68,9 @@ def test_the_same_record_in_several_folders_counts_once(results, tmp_path, capsy
         assert main(["leaderboard", *map(str, places), "--format", "csv"]) == 0
         ranked = capsys.readouterr()
         assert "left out" not in ranked.err
-        assert main(["report", *map(str, places), "-o", str(tmp_path / "page.html")]) == 0
-        rows = re.findall(r"<tr.*?</tr>", (tmp_path / "page.html").read_text(), re.DOTALL)
-        return sorted((x.model.name, x.task.name) for x in loaded), ranked.out, rows
+        return sorted((x.model.name, x.task.name) for x in loaded), ranked.out
 
     whole = shown(copy)
-    assert len(whole[2]) > 20
     assert whole[0] == [("m", "pos"), ("m", "srl"), ("other", "pos"), ("third", "pos")]
     assert shown(copy, results) == whole
     shutil.copytree(results, copy / "theirs")
