@@ -1,6 +1,6 @@
 """Findings in words, and the marks of silver labels and of parts of a corpus."""
 
-import re
+import shlex
 
 import pandas as pd
 import pytest
@@ -76,11 +76,11 @@ def types(tmp_path):
     return tmp_path
 
 
-COMPARE_TYPES = "compare m;m (bfloat16);n (float16) --results {} --format md"
+COMPARE_TYPES = "compare m 'm (bfloat16)' 'n (float16)' --results {} --format md"
 SAID = [
     ("silver", "show {} --by localisation", ["one · c, limit 30 · linear probe: no localisation"]),
     ("silver", "show {} --by training_variance", ["one · c, limit 30 · linear probe · training variance", "pos (accuracy, silver)"]),
-    ("silver", "compare one;two --results {} --format md", ["c 1, limit 30", "pos (accuracy, silver)"]),
+    ("silver", "compare one two --results {} --format md", ["c 1, limit 30", "pos (accuracy, silver)"]),
     ("silver", "leaderboard {}", ["c 1, limit 30"]),
     ("types", "leaderboard {} --format md", ["| m |", "| m (bfloat16) |", "| n (float16) |"]),
     ("types", COMPARE_TYPES, ["| pos (accuracy), n = 9 | m |", "| | m (bfloat16) |", "| | n (float16) |"]),
@@ -91,9 +91,8 @@ SAID = [
 
 @pytest.mark.parametrize(("results", "command", "said"), SAID)
 def test_commands_mark_silver_labels_limits_and_types(request, capsys, results, command, said):
-    folder = str(request.getfixturevalue(results))
-    words = [part.replace("{}", folder) for part in re.split(r" (?!\()", command)]
-    assert main([name for word in words for name in word.split(";")]) == 0
+    folder = request.getfixturevalue(results)
+    assert main(shlex.split(command.format(folder))) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert [part for part in said if part not in text] == []
 

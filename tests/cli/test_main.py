@@ -15,6 +15,11 @@ from probes.cli.main import main
 ROOT = Path(__file__).parents[2]
 
 
+def test_an_unknown_task_may_lack_its_file(capsys):
+    assert main(["--model", "m", "--tasks", "noun_number"]) == 2
+    assert capsys.readouterr().err.endswith(" A task of your own needs --include FILE.\n")
+
+
 @pytest.mark.parametrize("command", [main, python_m_probes])
 def test_the_version_is_printed(command, capsys):
     with contextlib.suppress(SystemExit):

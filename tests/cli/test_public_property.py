@@ -1,9 +1,5 @@
 """The public interface gives a value or our own error, for any arguments."""
 
-import json
-import tempfile
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +8,6 @@ from probes.cli.main import build_parser
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
 from probes.extraction.models.model_files import find_model
-from probes.frames.joined_results import read_result
 from probes.run.config import RunConfig
 from probes.run.settings import validate
 
@@ -69,12 +64,3 @@ def test_names_of_models(name):
 def test_names_of_corpora(name):
     assert or_our_error(find_corpus, "./\0" + name) is None
     or_our_error(find_corpus, "./nowhere/" + name.replace("/", "_"))
-
-
-@check(200)
-@given(st.binary(max_size=300) | VALUES.map(lambda value: json.dumps(value).encode()))
-def test_results(content):
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "x.json"
-        path.write_bytes(content)
-        assert or_our_error(read_result, path) is None

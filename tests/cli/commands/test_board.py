@@ -64,15 +64,12 @@ def change_rows(path, give):
 
 def change(path, metric, layer, split="test", value=lambda x: x + 0.01):
     """Change the value of a row."""
-    place = (metric, layer, split, {})
-    change_rows(
-        path,
-        lambda row: (
-            row._replace(value=value(row.value))
-            if (row.metric, row.layer, row.split, row.axes) == place
-            else row
-        ),
-    )
+
+    def changed(row):
+        meant = (row.metric, row.layer, row.split, row.axes) == (metric, layer, split, {})
+        return row._replace(value=value(row.value)) if meant else row
+
+    change_rows(path, changed)
 
 
 def update(path, part=None, **fields):
