@@ -221,11 +221,10 @@ def test_claims_are_printed(one_run, capsys):
 
 def test_several_folders_are_read_together(one_run, tmp_path, capsys):
     whole, one, other = (tmp_path / name for name in ("whole", "one", "other"))
-    for folder in (whole, one, other):
-        folder.mkdir()
     for path in one_run.beside.glob("*-linear-*"):
         for folder in (whole, one if path.name.startswith("pos-") else other):
-            shutil.copy(path, folder)
+            (folder / "m" / "sample").mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, folder / "m" / "sample")
     assert verdicts(capsys, one, other) == verdicts(capsys, whole) != verdicts(capsys, one)
     numbers = re.compile(r"[\d.]+±[\d.]+")
     tables = [
