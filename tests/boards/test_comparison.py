@@ -126,10 +126,7 @@ def test_a_model_with_unreadable_predictions_is_set_apart_and_the_others_are_com
 
 def test_differences_end_where_those_of_the_metric_do():
     scores = [scored(result(name, x), n) for name, x, n in (("a", 0.99, 4), ("b", 0.01, 396))]
-    noisy = [
-        replace(x, replicates=replace(x.replicates, sd=y))
-        for x, y in zip(scores, (0.5, 0.5), strict=True)
-    ]
+    noisy = [replace(x, replicates=replace(x.replicates, sd=0.5)) for x in scores]
     (found,) = paired_differences(noisy, [(0, 1)])
     assert found.interval[0] == -1
     assert -0.2 < found.interval[1] < 0.8  # −.98 + 1.96 · .5 · √2
@@ -163,9 +160,8 @@ def test_p_is_that_of_a_simulation(stored_results):
         moved += 0.01 * (rng.standard_t(4, n) - rng.standard_t(4, n))
         p = (np.abs(moved) / moved.std() >= share / moved.std()).mean()
         assert tested.value == pytest.approx(p, abs=3 * np.sqrt(p * (1 - p) / 2000) + 1 / 2001)
-        assert found.interval == pytest.approx(
-            np.quantile(moved - share, [0.025, 0.975]), abs=0.006
-        )
+        ends = np.quantile(moved - share, [0.025, 0.975])
+        assert found.interval == pytest.approx(ends, abs=0.006)
 
 
 def test_a_run_and_compare_say_the_same_of_a_pair(stored_results, capsys):
@@ -190,16 +186,9 @@ def test_random_twins_do_not_change_the_p_of_trained_models(stored_results):
 
 
 def test_ranks_separate_what_a_run_separates(stored_results):
-    order = list(WRONG)
-    above = {
-        (one, other): in_a_run(stored_results, *order)[other][1].value < 0.05
-        for one, other in [("first", other) for other in order[1:]]
-    }
-    assert above == {
-        ("first", "second"): False,
-        ("first", "third"): True,
-        ("first", "last"): True,
-    }
+    run = in_a_run(stored_results, *WRONG)
+    above = {model: run[model][1].value < 0.05 for model in WRONG if model != "first"}
+    assert above == {"second": False, "third": True, "last": True}
     (ranking,) = make_rankings(named_candidates(find_results(stored_results)))
     frame = ranking_frame(ranking)
     places = dict(zip(frame["model"], frame["place"].map(str), strict=True))

@@ -46,11 +46,8 @@ def test_tasks_metrics_and_what_is_recorded(tiny_bert, texts, tmp_path, capsys, 
     found = run_on_texts(tiny_bert, texts, tmp_path, label="mood,kind,length", positions="mean,first",
                 group="who")  # fmt: skip
     results = {result.task.name: result for result in found}
-    assert set(results) == {
-        f"{label}@{pooling}"
-        for label in ("mood", "kind", "length")
-        for pooling in ("mean", "first")
-    }
+    names = [f"{label}@{x}" for label in ("mood", "kind", "length") for x in ("mean", "first")]
+    assert list(results) == names
     said = capsys.readouterr()
     assert "128 / 16 / 16 texts" in said.err
     assert said.err.count("vectors plain view · 160 texts × 3 layers") == 1
@@ -162,21 +159,13 @@ def test_tools_dates_and_templates_in_memory_are_in_vectors_and_keys(
     tiny_chat, tmp_path, capsys, short_schedule
 ):
     """Labels depend on the tool that is called; only a template that writes calls tells them."""
-    rows = [
-        {
-            "chat": [
-                {"role": "user", "content": f"What is {i // 2}?"},
-                {
-                    "role": "assistant",
-                    "content": None,
-                    "tool_calls": [{"name": "dog" if i % 2 else "cat"}],
-                },
-                {"role": "user", "content": "now?", "name": "Ann"},
-            ],
-            "mood": "glad" if i % 2 else "sad",
-        }
-        for i in range(80)
-    ]
+    rows = []
+    for i in range(80):
+        tool, mood = ("dog", "glad") if i % 2 else ("cat", "sad")
+        question = {"role": "user", "content": f"What is {i // 2}?"}
+        call = {"role": "assistant", "content": None, "tool_calls": [{"name": tool}]}
+        answer = {"role": "user", "content": "now?", "name": "Ann"}
+        rows.append({"chat": [question, call, answer], "mood": mood})
     path = tmp_path / "calls.jsonl"
     pd.DataFrame(rows).to_json(path, orient="records", lines=True)
     given = {"text": "", "messages": "chat", "positions": "mean", "twins": 0}

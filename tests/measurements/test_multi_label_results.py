@@ -81,9 +81,8 @@ def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path):
     assert result.score(1) == pytest.approx(f1_score(held, said, average="micro", zero_division=0))
     low, high = result.interval(1)
     assert low <= result.score(1) <= high
-    assert np.quantile(of_all_layers(result).values[1], [0.025, 0.975]) == pytest.approx(
-        [low, high]
-    )
+    ends = np.quantile(of_all_layers(result).values[1], [0.025, 0.975])
+    assert ends == pytest.approx([low, high])
     controls = result.evidence["selectivity"]
     assert controls.facts["unit"] == "micro_f1"
     assert value_of(controls.rows, "micro_f1", 1) == result.score(1)
@@ -105,41 +104,36 @@ def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path):
     by_name = dict(zip((*gold.classes, *gold.unseen), f1, strict=True))
     of_labels = [x for x in result.rows.along("label") if (x.metric, x.layer) == ("f1", 1)]
     assert of_labels
-    assert [x.value for x in of_labels] == pytest.approx(
-        [by_name[x.axes["label"]] for x in of_labels]
-    )
+    expected = [by_name[x.axes["label"]] for x in of_labels]
+    assert [x.value for x in of_labels] == pytest.approx(expected)
     groups = [x.axes["group"] for x in result.rows.along("group") if x.layer == 1]
     assert any(name.startswith("predicate ") for name in groups)
-    names = [r.model.name for r in found]
-    for command in (
-        ["show", str(path)],
-        ["leaderboard", str(output)],
-        ["compare", *dict.fromkeys(names), "--results", str(output)],
-        ["export", str(output), str(tmp_path / "other"), "--sums"],
-        ["report", str(output)],
+    names = dict.fromkeys(r.model.name for r in found)
+    for command, *arguments in (
+        ("show", path),
+        ("leaderboard", output),
+        ("compare", *names, "--results", output),
+        ("export", output, tmp_path / "other", "--sums"),
+        ("report", output),
     ):
-        assert main(command) == 0, command
+        assert main([command, *map(str, arguments)]) == 0, command
 
 
 EVIDENCE = ("training_variance", "selectivity")
 
 
 @pytest.fixture(scope="module")
-def run_folder(tiny_bert, tmp_path_factory):
+def results_by_unit(tiny_bert, tmp_path_factory):
+    """Paths and results by task and probe family."""
     folder = tmp_path_factory.mktemp("run")
     with shortened_schedule():
-        run(tiny_bert, folder, quick=False, evidence=EVIDENCE, twins=0, tasks=("pos", "depth"))
-    return folder
-
-
-@pytest.fixture(scope="module")
-def results_by_unit(run_folder):
-    """Paths and results by task and probe family."""
-    results = find_results(run_folder / "results")
+        for tasks, family in (("pos,depth", "linear"), ("pos", "mlp")):
+            run(tiny_bert, folder, evidence=EVIDENCE, tasks=tasks, probes=family)
+    results = find_results(folder / "results")
     return {(r.task.name, r.probe.family): (path, r) for path, r in results.items()}
 
 
-UNITS = [(task, family) for task in ("pos", "depth") for family in ("linear", "mlp")]
+UNITS = ("pos", "linear"), ("depth", "linear"), ("pos", "mlp")
 
 
 @pytest.mark.parametrize("unit", UNITS, ids="-".join)
@@ -155,11 +149,11 @@ def test_p_values_follow_from_predictions_and_spreads(results_by_unit, unit):
     ):
         row = rows.at(name)
         assert (row.value, row.n) == ((spread.sd, spread.df) if spread else (None, None))
-    results_by_unit = of_all_layers(result)
+    replicates = of_all_layers(result)
     noise = training_noise(result.key, range(3), both.sd, both.df, RESAMPLES)
-    assert (results_by_unit.noise == noise).all()
+    assert (replicates.noise == noise).all()
     p_best = {row.layer: row.value for row in rows.with_metric("p_best")}
-    assert p_best == pytest.approx(p_best_of(results_by_unit))
+    assert p_best == pytest.approx(p_best_of(replicates))
 
 
 def test_fits_on_samples_differ_from_the_fit_on_the_whole_split(results_by_unit):

@@ -164,12 +164,11 @@ def test_csv_and_latex(tmp_path, capsys):
         ["50%_<b>|x", 2.0, 0.5025],
     ]
     latex = printed(capsys, tmp_path, "--format", "latex")
-    assert (
-        r"2 & 50\%\_\textless{}b\textgreater{}\textbar{}x & 1/1 & 50.2 & $_{\pm3.0}$ & 1 &  \\"
-        in latex
-    )
-    for command in (r"\toprule", r"\midrule", r"\bottomrule", r"\begin{tabular}{@{}llrr@{}lrr@{}}"):
-        assert command in latex
+    for part in (
+        r"\begin{tabular}{@{}llrr@{}lrr@{}}",
+        r"2 & 50\%\_\textless{}b\textgreater{}\textbar{}x & 1/1 & 50.2 & $_{\pm3.0}$ & 1 &  \\",
+    ):
+        assert part in latex
     markdown = printed(capsys, tmp_path, "--format", "md")
     assert r"| 2 | 50%\_&lt;b>\|x | 1/1 |" in markdown
 
@@ -230,14 +229,9 @@ def test_expected_layers_and_claims_that_change(tmp_path, capsys):
     for model, wrongs, value in (("early", (40, 200, 200, 200, 200), 0.5), ("mid", (200, 200, 40, 200, 200), 2.0)):  # fmt: skip
         put(tmp_path, model, "chunking", 0, wrongs=wrongs)
         path = put(tmp_path, model, "pos", 0, wrongs=wrongs)
-        found = [
-            Row("mix_score", 0.5, 0),
-            Row("mix_score", 0.5, 0, split="dev"),
-            Row("total_gain", None, why="no gain"),
-            Row("expected_layer", value, None, value - 0.25, value + 0.25),
-            Row("centre_of_gravity", None, why="no gain"),
-            Row("kl", None, why="no gain"),
-        ]
+        found = [Row("mix_score", 0.5, 0), Row("mix_score", 0.5, 0, split="dev")]
+        found += [Row(x, None, why="no gain") for x in ("total_gain", "centre_of_gravity", "kl")]
+        found += [Row("expected_layer", value, None, value - 0.25, value + 0.25)]
         put_evidence(path, "localisation", found)
     lines = compared(capsys, tmp_path, "early", "mid")
     assert r"| pos | 0.50 [0.25, 0.75] | 2.00 [1.75, 2.25] |" in lines
@@ -267,21 +261,21 @@ def test_what_cannot_be_compared_is_said(
 
 
 def test_a_row_for_each_model_has_its_places_and_models_without_one_come_last(stored_results):
-    found = find_results(stored_results)
-    for name in ("causal", "old-task", "part", "cut", "other-probe", "narrow", "old-numbers"):
-        found = {path: x for path, x in found.items() if x.model.name != name}
-    (ranking,) = make_rankings(named_candidates(found))
-    table = table_of_all(ranking, ranking_frame(ranking))
-    assert [row.cells[0].text for row in table.rows] == [
-        *("first", "close", "low", "one-task", "random:first")
-    ]
+    names = ["first", "close", "low", "one-task", "random:first"]
+
+    def table_of(names):
+        found = find_results(stored_results)
+        some = {path: x for path, x in found.items() if x.model.name in names}
+        (ranking,) = make_rankings(named_candidates(some))
+        return table_of_all(ranking, ranking_frame(ranking))
+
+    table = table_of(names)
+    assert [row.cells[0].text for row in table.rows] == names
     assert table.heads[3:] == ("mean rank", "pos\naccuracy\nn = 9", "srl\naccuracy\nn = 9")
     assert [cell.note for cell in table.rows[0].cells[4:]] == [
         "rank 1–2, layer 1/1",
         "rank 1–3, layer 1/1",
     ]
     # One model alone has no rank that says anything.
-    alone = {path: x for path, x in found.items() if x.model.name in ("first", "random:first")}
-    (ranking,) = make_rankings(named_candidates(alone))
-    table = table_of_all(ranking, ranking_frame(ranking))
-    assert [cell.note for cell in table.rows[0].cells[3:]] == ["layer 1/1", "layer 1/1"]
+    alone = table_of(["first", "random:first"])
+    assert [cell.note for cell in alone.rows[0].cells[3:]] == ["layer 1/1", "layer 1/1"]
