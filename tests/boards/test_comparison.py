@@ -41,7 +41,6 @@ def result(name, dev, task="pos", fingerprint="f", view="plain", digest="e", dty
         probe=PROBES["linear"],
         plug_ins=(),
         key="",
-        older=False,
         project=None,
         dtype=dtype,
         view=view,

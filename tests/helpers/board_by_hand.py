@@ -10,6 +10,7 @@ from results_by_hand import evidence_record, inputs_digest, make_result, with_in
 from probes.extraction.reading.windows import WINDOW_RULE
 from probes.frames.record_validation import as_result
 from probes.measurements.measurement import get_measurement
+from probes.measurements.plugin_keys import plug_ins_of, source_of
 from probes.records.record import record_key, record_name
 from probes.records.record_files import read_record, write_record
 
@@ -101,9 +102,11 @@ def put_evidence(path, measurement, rows, *, version=None, settings=(), **fields
     version = version or get_measurement(measurement).version
     scores = as_result(read_record(path), path)
     settings = dict(settings)
-    key = record_key(scores.inputs, measurement, version, settings)
+    plug_ins = plug_ins_of(measurement=measurement)
+    key = record_key(scores.inputs, measurement, version, settings, source_of(plug_ins))
     record = evidence_record(scores, measurement, rows, key=key, settings=settings)
-    record = record.model_copy(update={"measurement_version": version, **fields})
+    update = {"measurement_version": version, "plug_ins": (*scores.plug_ins, *plug_ins), **fields}
+    record = record.model_copy(update=update)
     name = record_name(scores.task.name, scores.probe.family, measurement, key)
     write_record(path.with_name(name), record, {})
     return path.with_name(name)

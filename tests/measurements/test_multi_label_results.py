@@ -129,7 +129,7 @@ def results_by_unit(tiny_bert, tmp_path_factory):
     with shortened_schedule():
         for tasks, family in (("pos,depth", "linear"), ("pos", "mlp")):
             run(tiny_bert, folder, evidence=EVIDENCE, tasks=tasks, probes=family)
-    results = find_results(folder / "results")
+        results = find_results(folder / "results")
     return {(r.task.name, r.probe.family): (path, r) for path, r in results.items()}
 
 
