@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
+from functools import cache
 from glob import escape
 from pathlib import Path
 from typing import TypeVar
 
 from probes.common.grouping import grouped
+from probes.common.terminal import progress
 from probes.extraction.models.model_names import is_twin_name
 from probes.frames.header_columns import values
 from probes.frames.record_status import why_outdated
@@ -158,7 +160,17 @@ def twins_beside(record: Record, path: Path, *, same_unit: bool = False) -> dict
     names = f"random*/{escape(folder.name)}/{unit}*-????????.json"
     files = sorted(folder.parents[1].glob(names)) if len(folder.parents) > 1 else []
     records = read_records(files, lambda file: validated(read_record(file), file))
-    return twins_of(record, {path: x for path, x in records.items() if not why_outdated(x)})
+    for path, twin in twins_of(record, records).items():
+        if reason := why_outdated(twin):
+            _say_once(f"left out records of a random twin in {path.parent}: {reason}")
+            del records[path]
+    return twins_of(record, records)
+
+
+@cache
+def _say_once(message: str) -> None:
+    """Every result looks for its twins."""
+    progress.say(message)
 
 
 def _is_twin(model: ModelRecord, of: ModelRecord) -> bool:

@@ -24,7 +24,7 @@ from probes.measurements.table_cells import metric_name
 from probes.records.record import corpus_name, model_title
 from probes.records.result import Result
 from probes.records.values import ends
-from probes.statistics.metrics import POINTS, axis_of, printed_score, scale_of, with_percent
+from probes.statistics.metrics import POINTS, axis_of, heading_with_unit, printed_score, scale_of
 from probes.tables import charts
 from probes.tables.charts import Chart, Style
 
@@ -58,7 +58,7 @@ def results_of_group(group: Group) -> list[LabelledResult]:
 
 def _in_two_lines(result: Result, about: str) -> str:
     """The task and, below it, what is said about it, and the unit."""
-    return with_percent(f"{result.task.name}\n{about}", result.task.metric)
+    return heading_with_unit(f"{result.task.name}\n{about}", result.task.metric)
 
 
 def scores_frame(results: Iterable[LabelledResult]) -> pd.DataFrame:

@@ -348,17 +348,24 @@ def records_below(
     frame = load(*folders, measurements=measurements)
     # Callers that name measurements say themselves how to make them.
     if frame.headers.empty and measurements is None:
-        raise no_results(folders, flag)
+        raise no_results(folders, flag, frame.n_outdated)
     return frame.records()
 
 
-def no_results(folders: Iterable[Path], flag: str = "") -> UserError:
-    """The error for folders without any results; `flag` names another one."""
+def no_results(folders: Iterable[Path], flag: str = "", n_outdated: int = 0) -> UserError:
+    """The error for folders without any results.
+
+    Args:
+        flag: the option that names another folder.
+        n_outdated: number of records that are left out.
+    """
     folders = tuple(folders)
     where = ", ".join(map(str, folders))
     option = f", or name another folder with {flag}" if flag else ""
+    others = f" that this version would compute ({counted(n_outdated, 'other')})"
+    outdated = others if n_outdated else ""
     return UserError(
-        f"{where}: no results; probe a model first: {RUN} --model M{option}"
+        f"{where}: no results{outdated}; probe a model first: {RUN} --model M{option}"
         f"{or_published(*folders)}."
     )
 

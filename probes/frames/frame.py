@@ -95,11 +95,13 @@ class RecordFrame:
         get_rows: gives a line per number, with `path` and the columns `ROW_KINDS`; among them may
             be rows of further records.
         read: reads a record.
+        n_outdated: number of records that were left out, since they are not current.
     """
 
     headers: pd.DataFrame
     get_rows: Callable[[], pd.DataFrame]
     read: ReadRecord = read_record
+    n_outdated: int = 0
 
     @cached_property
     def rows(self) -> pd.DataFrame:
@@ -148,15 +150,15 @@ def load(
 
     Of duplicates, the one in the folder named first is kept, and within a folder the most complete
     one. Published records come after all others. Records that cannot be read, or cannot be of their
-    measurement, are named in messages and left out. So are those that this version would compute in
-    another way (`probes.frames.record_status`); one message counts them.
+    measurement, are named in messages and left out. So are outdated ones (see
+    `probes.frames.record_status`), which one message counts.
 
     Args:
         measurements: only these.
         read: reads a record that is not in the cache of a folder.
         cached: whether the caches in the folders are used.
         write: whether they are brought up to date.
-        say: whether records of other versions are counted in a message.
+        say: whether outdated records are counted in a message.
     """
     records: dict[Path, Record] = {}
 
@@ -195,7 +197,7 @@ def load(
     frame = RecordFrame(headers, rows, read_validated)
     if measurements is not None:
         frame = frame.only(headers["measurement"].isin([*measurements]))
-    return _most_complete(_current(frame, say=say))
+    return _current(_most_complete(frame), say=say)
 
 
 def frame_of_files(records: Mapping[Path, Record]) -> RecordFrame:
@@ -209,7 +211,7 @@ def frame_of_files(records: Mapping[Path, Record]) -> RecordFrame:
 
 
 def _current(frame: RecordFrame, *, say: bool) -> RecordFrame:
-    """The records that this version would compute; a message counts the others."""
+    """The records that are current; a message counts the others."""
     reasons = reasons_outdated(frame.headers)
     if say and any(reasons):
         for path, reason in zip(frame.paths, reasons, strict=True):
@@ -219,12 +221,13 @@ def _current(frame: RecordFrame, *, say: bool) -> RecordFrame:
         first = [reason for reason, _ in kinds.most_common(_MOST_REASONS)]
         first += ["…"] * (len(kinds) > len(first))
         progress.say(
-            f"left out {counted(kinds.total(), 'record')} of another version ({'; '.join(first)}); "
-            "probe again to compute them anew, or see them with the version that made them (-v "
-            "names them)"
+            f"left out {counted(kinds.total(), 'record')} that this version would compute "
+            f"differently ({'; '.join(first)}); run their commands again, or load the plug-in that "
+            "they come from (-v lists them)"
         )
     # Typed, since an empty list would select no columns.
-    return frame.only(pd.Series([not x for x in reasons], frame.headers.index, dtype=bool))
+    is_current = pd.Series([not x for x in reasons], frame.headers.index, dtype=bool)
+    return replace(frame.only(is_current), n_outdated=len(reasons) - sum(is_current))
 
 
 def _are_shipped(paths: Sequence[Path]) -> list[bool]:

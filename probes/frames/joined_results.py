@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from probes.common.errors import UserError
 from probes.frames.header_columns import evidence_key
-from probes.frames.record_status import why_outdated
-from probes.frames.record_validation import as_result
+from probes.frames.record_status import reasons_outdated
+from probes.frames.record_validation import as_result, validated
 from probes.measurements.measurement import get_measurement, measurements
 from probes.records.record import Record, completeness
-from probes.records.record_files import read_record
+from probes.records.record_files import read_record, read_records, record_paths
 from probes.records.result import SCORES, Result
 
 # Pandas is slow to import.
@@ -70,16 +70,21 @@ def read_result(path: Path) -> Result:
     """The result at `path`, with the evidence beside it.
 
     Raises:
-        UserError: it cannot be read, is of another version, or is not a record of scores.
+        UserError: it cannot be read, is outdated, or is not a record of scores.
     """
-    from probes.frames.frame import load
+    from probes.frames.frame import frame_of, numbered
 
     record = read_record(path)
     if record.measurement != SCORES:
         raise UserError(f"{path}: a record of {record.measurement}; name that of the scores.")
     result = as_result(record, path)
-    if reason := why_outdated(result):
-        raise UserError(f"{path}: {reason}; run it again, or use the version that made it.")
-    # It may have any name, or be a duplicate.
-    records = load(path.parent, cached=False).records()
-    return results_with_evidence({path: result, **records})[path]
+    paths = (other for other in record_paths(path.parent) if other != path)
+    records = {
+        path: result,
+        **read_records(paths, lambda other: validated(read_record(other), other)),
+    }
+    reasons = reasons_outdated(frame_of(numbered(records.values())).headers)
+    by_path = dict(zip(records, reasons, strict=True))
+    if by_path[path]:
+        raise UserError(f"{path}: {by_path[path]}; run its command again.")
+    return results_with_evidence({x: y for x, y in records.items() if not by_path[x]})[path]

@@ -1,19 +1,20 @@
-"""Whether stored records are current: whether this version, with the plug-ins loaded now, would
-compute the same.
+"""Whether stored records are current.
 
-A record that cannot be one of its measurement is *damaged*: reading refuses it
-(`probes.frames.record_validation`). Any other is *current*, or of another version, which a reason
-in words says. What is not loaded counts as unchanged: a measurement, a column of the user's data,
-and a plug-in, of which the source counts that was written last.
+A record is *current* if this version, with the plug-ins loaded now, would compute it in the same
+way, and else *outdated*, with a reason in words. (Damaged records are refused when they are read,
+see `probes.frames.record_validation`.)
+
+What is not loaded, such as a measurement of a plug-in or a column of the user's data, counts as
+unchanged. If records name several sources of a plug-in that is not loaded, those with the source
+of the record written last are current.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
-
-import pandas as pd
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 from probes.frames.header_columns import values
 from probes.measurements.measurement import get_measurement, measurements
@@ -22,6 +23,10 @@ from probes.records.probe_spec import PROBES
 from probes.records.record import Record
 from probes.tasks.builtin import version_of
 from probes.tasks.task import plain_name
+
+# Pandas is slow to import.
+if TYPE_CHECKING:
+    import pandas as pd
 
 Part = tuple[str, str]
 """The kind and name of a task, metric, probe family or measurement."""
@@ -42,22 +47,27 @@ class Definition(NamedTuple):
 
 
 def why_outdated(record: Record) -> str:
-    """The reason why this version would not compute a record; empty if it is current."""
+    """The reason why a record is outdated; empty if it is current."""
     return _why_outdated(Definition(*values(record, Definition._fields)), {})
 
 
 def reasons_outdated(headers: pd.DataFrame) -> list[str]:
-    """`why_outdated` for every record of a frame."""
+    """`why_outdated` for every record of a frame, which may have several sources of a plug-in."""
     columns = headers[[*Definition._fields]].astype(object)
     definitions = [
         Definition(*x)
         for x in columns.where(columns.notna(), None).itertuples(index=False, name=None)
     ]
-    last_sources: dict[Part, str] = {}
-    for _, sources in sorted(zip(headers["written"], headers["sources"], strict=True)):
-        last_sources |= _sources(sources)
     # Many records are defined alike.
-    reasons = {x: _why_outdated(x, last_sources) for x in dict.fromkeys(definitions)}
+    distinct = dict.fromkeys(definitions)
+    outdated = {x for x in distinct if _why_outdated(x, {})}
+    last_sources: dict[Part, str] = {}
+    for _, definition in sorted(
+        zip(headers["written"], definitions, strict=True), key=itemgetter(0)
+    ):
+        if definition not in outdated:
+            last_sources |= _sources(definition.sources)
+    reasons = {x: _why_outdated(x, last_sources) for x in distinct}
     return [reasons[x] for x in definitions]
 
 
@@ -69,7 +79,8 @@ def _why_outdated(definition: Definition, last_sources: Mapping[Part, str]) -> s
             origin = REGISTRIES[kind].origin(name)
             source = origin.sha256 if origin else None
         else:
-            source = last_sources.get((kind, name), recorded_source)
+            # One that names no source is a column of the user's data.
+            source = recorded_source and last_sources.get((kind, name), recorded_source)
         if recorded_source != source:
             return f"another source of the {kind} {name}"
     measurement, task, probe = definition.measurement, definition.task, definition.probe
@@ -82,7 +93,10 @@ def _why_outdated(definition: Definition, last_sources: Mapping[Part, str]) -> s
             return f"{name}: version {recorded_version}, now {version_now}"
     if probe in PROBES and PROBES[probe].digest != definition.probe_digest:
         return f"another specification of the {probe} probe"
-    return "" if definition.key_follows else "another way of computing"
+    # Whether the key of a measurement covers those of scores is known only if it is loaded.
+    if definition.key_follows or measurement not in measurements:
+        return ""
+    return "its key does not follow from its header"
 
 
 def _parts(definition: Definition) -> Iterator[Part]:

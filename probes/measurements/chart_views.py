@@ -22,10 +22,10 @@ from probes.measurements.row_filters import (
 from probes.statistics.metrics import (
     axis_of,
     decimals,
+    heading_with_unit,
     is_percent,
     label_of,
     scale_of,
-    with_percent,
 )
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class Lines:
             return f"{label_of(self._metrics[0])}, {axis_of(unit)}"
         if len(self._metrics) == 1:
             return axis_of(unit)
-        return with_percent(self.title.lower(), unit)
+        return heading_with_unit(self.title.lower(), unit)
 
 
 @dataclass(frozen=True)

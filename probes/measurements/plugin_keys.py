@@ -6,7 +6,6 @@ Keys identify plug-ins by the digests of their sources.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import product
 
 from probes.common.errors import UserError
 from probes.common.origin import described, failing_line
@@ -15,7 +14,7 @@ from probes.data.registered import corpora
 from probes.extraction.reading.windows import LEFT_TO_RIGHT_RULE, WINDOW_RULE
 from probes.measurements.measurement import get_measurement, measurements
 from probes.records.header import PlugIn
-from probes.records.record import RESAMPLING, Inputs, Record, numerics_version, record_key
+from probes.records.record import NUMERICS, RESAMPLING, Inputs, Record, record_key
 from probes.statistics.metrics import metrics
 from probes.tasks.builtin import tasks
 from probes.tasks.task import Task, plain_name
@@ -27,18 +26,8 @@ REGISTRIES: dict[str, Registry[object]] = {
 }
 
 
-RULES_OF_KEYS = ", ".join(
-    map(
-        str,
-        (
-            WINDOW_RULE,
-            LEFT_TO_RIGHT_RULE,
-            RESAMPLING,
-            *(numerics_version(*of) for of in product(("", "regression"), ("linear", "mlp"))),
-        ),
-    )
-)
-"""What all keys depend on apart from what is measured; whoever stores `key_follows` stores it."""
+RULES_OF_KEYS = f"{WINDOW_RULE}, {LEFT_TO_RIGHT_RULE}, {RESAMPLING}, {NUMERICS}"
+"""Versions in keys that are not of one task or measurement. `key_follows` depends on them."""
 
 
 def plug_ins_of(

@@ -11,7 +11,7 @@ from probes.measurements.table_cells import layer_marks
 from probes.records.best_layer import best_layer_rows
 from probes.records.row import HEADER, Row
 from probes.records.values import Interval
-from probes.statistics.metrics import label_of, quantity, with_percent
+from probes.statistics.metrics import heading_with_unit, label_of, quantity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,7 +131,7 @@ def printed_unit(row: Mapping[str, Any]) -> str:
 
 def metric_heading(metric: str) -> str:
     """A metric in heads and titles of tables."""
-    return with_percent(label_of(metric), metric)
+    return heading_with_unit(label_of(metric), metric)
 
 
 def axis_words(row: Mapping[str, Any], apart_from: Sequence[str] = ()) -> str:

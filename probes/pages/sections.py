@@ -309,7 +309,7 @@ def _claims_section(
             tables = [_verdicts(report)] if report.tested else []
             texts = [] if report.tested else [report.not_tested]
             return PageSection(title, texts=texts, tables=tables, model=label, folded=folded)
-    reason = f"{label}: no claim was tested (made by another version of its tasks or probe)."
+    reason = f"{label}: no claim was tested."
     return PageSection(missing=[reason], model=label)
 
 

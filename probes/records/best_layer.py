@@ -1,7 +1,7 @@
-"""The best layer by scores on a split, mostly dev: one rule for all tables, charts and families.
+"""The best layer, mostly by scores on dev: one rule for all tables, charts and families.
 
-The layer with the highest score is the best; of equal ones the lowest. A score may be undefined
-(None or NaN), and such a layer comes after all that have a score. Higher has to be better.
+It is the layer with the highest score; of several, the lowest. Layers whose score is undefined
+(None or NaN) come last. So this holds for metrics of which higher is better.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def best_layer_rows(scores: pd.DataFrame, by: Sequence[str], column: str = "valu
     """The row of the best layer of each group; none of a group in which no score is defined.
 
     Args:
-        scores: a row for each layer, which stands in the column `layer`, and score.
+        scores: a row for each score, with its layer in the column `layer`.
         by: columns that say which group, such as a record, a row belongs to.
         column: column of the scores.
     """

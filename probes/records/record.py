@@ -173,6 +173,10 @@ least 20 are named. Which sentences make up a document follows from the corpus, 
 digest. Where fewer are named, keys say so (`Inputs.few_documents`)."""
 
 
+NUMERICS = {"linear": 10, "others": 11, "others, of numbers": 12}
+"""See `numerics_version`."""
+
+
 def numerics_version(kind: str, family: str) -> int:
     """Part of every key of probes, to be raised when the same inputs would give other scores.
 
@@ -181,8 +185,8 @@ def numerics_version(kind: str, family: str) -> int:
         family: the probe family.
     """
     if family == "linear":
-        return 10
-    return 12 if kind == "regression" else 11
+        return NUMERICS["linear"]
+    return NUMERICS["others, of numbers" if kind == "regression" else "others"]
 
 
 class Inputs(Frozen):

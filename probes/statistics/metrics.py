@@ -88,7 +88,7 @@ def is_percent(name: str) -> bool:
 
 
 POINTS = 100
-"""Factor of shares where they are shown, and of all scores that have one scale with them."""
+"""Tables and charts show shares times this, and other scores that stand on one axis with them."""
 
 
 def scale_of(name: str) -> int:
@@ -96,7 +96,7 @@ def scale_of(name: str) -> int:
     return POINTS if is_percent(name) else 1
 
 
-def with_percent(text: str, name: str) -> str:
+def heading_with_unit(text: str, name: str) -> str:
     """A heading of the number, with ``, %`` if it is a share."""
     return text + (", %" if is_percent(name) else "")
 

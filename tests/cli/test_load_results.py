@@ -65,7 +65,10 @@ def test_a_task_counts_as_it_was_defined_last(tmp_path, capsys, first, second):
     found = probes.load_results(tmp_path)
     said = capsys.readouterr().err
     # With the training variance of each.
-    assert "left out 4 records of another version (another source of the task mine); " in said
+    assert (
+        "left out 4 records that this version would compute differently (another source of the task mine); "
+        in said
+    )
     assert found.table()["mine"].tolist() == pytest.approx([0.25, 0.9])
     rows = found.rows[(found.rows["metric"] == "accuracy") & (found.rows["split"] == "test")]
     means = rows[rows["layer"].notna()].pivot_table(index="layer", columns="task", values="value")

@@ -85,10 +85,19 @@ def test_files_are_written_even_if_nobody_reads_the_output(
     assert events(tmp_path)[-1]["status"] == "done"
 
 
+@pytest.fixture(scope="module")
+def stored_result(tmp_path_factory):
+    """A folder with a result, of probes with their usual schedule, as other processes have it."""
+    folder = tmp_path_factory.mktemp("results")
+    put(folder, "a", "pos", 4)
+    return folder
+
+
 @pytest.mark.parametrize(("command", "status"), [("| true", 0), ("> /dev/full", 2)])
-def test_a_command_whose_output_nobody_reads_ends_without_a_traceback(command, status, tmp_path):
-    put(tmp_path, "a", "pos", 4)
-    script = f"{sys.executable} -m probes leaderboard {tmp_path} {command}"
+def test_a_command_whose_output_nobody_reads_ends_without_a_traceback(
+    command, status, stored_result
+):
+    script = f"{sys.executable} -m probes leaderboard {stored_result} {command}"
     script += "; exit ${PIPESTATUS[0]}"
     shell = ["bash", "-c", script]
     done = subprocess.run(shell, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -97,10 +106,9 @@ def test_a_command_whose_output_nobody_reads_ends_without_a_traceback(command, s
     assert "defect" not in done.stderr
 
 
-def test_characters_that_the_encoding_lacks_are_escaped(tmp_path):
-    put(tmp_path, "a", "pos", 4)
+def test_characters_that_the_encoding_lacks_are_escaped(stored_result):
     done = subprocess.run(
-        [sys.executable, "-m", "probes", "leaderboard", str(tmp_path)],
+        [sys.executable, "-m", "probes", "leaderboard", str(stored_result)],
         cwd=ROOT, capture_output=True, check=False, env={**os.environ, "PYTHONIOENCODING": "ascii"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

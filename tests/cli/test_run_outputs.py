@@ -46,7 +46,8 @@ def one_run(tiny_bert, tmp_path_factory):
 def shared(one_run, tmp_path_factory):
     """The same results as they may be passed on: with sums instead of predictions."""
     there = tmp_path_factory.mktemp("shared") / "results"
-    assert main(["export", str(one_run.folder / "results"), str(there), "--sums"]) == 0
+    with shortened_schedule():
+        assert main(["export", str(one_run.folder / "results"), str(there), "--sums"]) == 0
     return there
 
 

@@ -6,6 +6,8 @@ import pytest
 from board_by_hand import put, put_evidence
 from corpus_records import corpus_record, store_record
 
+from probes import load_results
+from probes.boards.comparable import twins_beside
 from probes.common.errors import UserError
 from probes.common.origin import Origin
 from probes.frames.frame import load
@@ -34,7 +36,7 @@ def plug_in(kind, name, letter):
         ("pos@mlp", {"task__version": 3}, "the task pos@mlp: version 3, now 1"),
         ("pos", {"measurement_version": 2}, "scores: version 2, now 3"),
         ("pos", {"probe": SLOW}, "another specification of the linear probe"),
-        ("pos", {"current": False}, "another way of computing"),
+        ("pos", {"current": False}, "its key does not follow from its header"),
         # What is not loaded counts as unchanged.
         ("mine", {"task__version": 7}, ""),
         ("mine", {"plug_ins": (plug_in("task", "mine", "a"),)}, ""),
@@ -49,7 +51,7 @@ def test_a_record_is_current_or_there_is_a_reason(tmp_path, task, changes, reaso
     assert why_outdated(read_record(path)) == reason
     assert list(load(tmp_path).headers["measurement"]) == ["scores"] * (not reason)
     if reason:
-        with pytest.raises(UserError, match=f"{path}: {re.escape(reason)}; run it again"):
+        with pytest.raises(UserError, match=f"{path}: {re.escape(reason)}; run its command"):
             read_result(path)
 
 
@@ -65,9 +67,10 @@ def test_records_left_out_are_counted_with_their_reasons(tmp_path, capsys):
         put(tmp_path, model, "pos", 9, p_best=False, **changes)
     assert list(load(tmp_path).headers["model"]) == ["f"]
     assert capsys.readouterr().err == (
-        "left out 5 records of another version (the task pos: version 0, now 1; another "
-        "specification of the linear probe; another way of computing; …); probe again to compute "
-        "them anew, or see them with the version that made them (-v names them)\n"
+        "left out 5 records that this version would compute differently (the task pos: version 0, "
+        "now 1; another specification of the linear probe; its key does not follow from its "
+        "header; …); run their commands again, or load the plug-in that they come from (-v lists "
+        "them)\n"
     )
     load(tmp_path, say=False)
     assert capsys.readouterr().err == ""
@@ -106,3 +109,55 @@ def test_the_source_of_a_plug_in_is_that_loaded_now_or_that_written_last(tmp_pat
         plug_ins = register(letter)
         assert digests() == [letter * 8]
         plug_ins.unregister()
+
+
+def of_source(letter, day):
+    """Fields of a record of the task `mine` of a plug-in."""
+    written = {"written": f"2026-01-0{day}T00:00:00+00:00"}
+    return {"plug_ins": (plug_in("task", "mine", letter),), "provenance": written}
+
+
+def test_what_is_outdated_for_another_reason_does_not_say_which_source_counts(tmp_path):
+    put(tmp_path, "m", "mine", 9, p_best=False, **of_source("a", 1))
+    put(tmp_path, "m", "mine", 9, p_best=False, **of_source("b", 2), measurement_version=2)
+    # A column of that name is nobody's plug-in.
+    put(tmp_path, "m", "mine", 9, p_best=False, corpus__digest="d", corpus__name="d")
+    texts = load(tmp_path, say=False).headers.set_index("corpus")["plug_ins"]
+    assert texts.to_dict() == {"c": "task mine aaaaaaaa", "d": ""}
+
+
+def test_a_file_is_judged_beside_the_others_of_its_folder(tmp_path, capsys):
+    old, new = (put(tmp_path, "m", "mine", 9, **of_source(x, y)) for x, y in (("a", 1), ("b", 2)))
+    with pytest.raises(UserError, match="another source of the task mine; run its command"):
+        read_result(old)
+    assert list(read_result(new).evidence) == ["training_variance"]
+    assert capsys.readouterr().err == ""
+
+
+def test_an_outdated_twin_in_the_folder_beside_is_left_out_with_a_line(tmp_path, capsys):
+    path = put(tmp_path, "m", "pos", 9)
+    twin = put(tmp_path, "random:m", "pos", 200, random_seed=0, task__version=0)
+    assert twins_beside(read_record(path), path) == {}
+    reason = "the task pos: version 0, now 1"
+    line = f"left out records of a random twin in {twin.parent}: {reason}\n"
+    assert capsys.readouterr().err == line
+
+
+def test_a_folder_of_outdated_records_alone_has_no_results_of_this_version(tmp_path):
+    put(tmp_path, "m", "pos", 9, p_best=False, task__version=0)
+    with pytest.raises(UserError, match=r"no results that this version would compute \(1 other\)"):
+        load_results(tmp_path)
+
+
+@pytest.mark.usefixtures("plug_ins")
+def test_a_measurement_of_all_tasks_that_is_not_loaded_is_current():
+    """Its key covers those of the scores, which the record does not name."""
+
+    def wug(context):
+        """Wugs."""
+
+    with loading(Origin("wug.py", (), "a" * 64)) as plug_ins:
+        measurement("wug", of="model", after="scores")(wug)
+    record = corpus_record("wug", [Row("wug", 1.0)], 2, key="e" * 64)
+    plug_ins.unregister()
+    assert not why_outdated(record)

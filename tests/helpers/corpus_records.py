@@ -75,12 +75,18 @@ def geometry(anisotropy, *, half=0.01, self_similarity=None, **more):
     return corpus_record("geometry", rows, n - 1, **more)
 
 
-def store_record(folder, record):
-    """Write a record into the folder of its model and corpus; return its path."""
+def keyed(record):
+    """The record with the key that follows from it."""
     inputs = inputs_digest(record)
     version, source = record.measurement_version, source_of(record.plug_ins)
     key = record_key(inputs, record.measurement, version, record.settings, source)
+    return record.model_copy(update={"key": key, "inputs": inputs})
+
+
+def store_record(folder, record):
+    """Write a record into the folder of its model and corpus; return its path."""
+    record = keyed(record)
     place = folder / record.model.name.replace(":", "-") / record.corpus.name
-    path = place / record_name("", "", record.measurement, key)
-    write_record(path, record.model_copy(update={"key": key, "inputs": inputs}), {})
+    path = place / record_name("", "", record.measurement, record.key)
+    write_record(path, record, {})
     return path

@@ -4,7 +4,7 @@ import board_by_hand as scores_by_hand
 import numpy as np
 import pandas as pd
 import pytest
-from corpus_records import corpus_record
+from corpus_records import corpus_record, keyed
 from results_by_hand import changed
 
 from probes.__main__ import main
@@ -45,7 +45,7 @@ def put(folder, model, wrong, axes=AXES, not_counted=0, **more):
     }
     facts = {"scale 1": "pair_accuracy, scoring another", "scale 2": scale}
     fields = {"model": model, "digest": model, "facts": facts, "arrays": tuple(arrays)}
-    record = corpus_record("pairs", rows, 2, **fields, **more)
+    record = keyed(corpus_record("pairs", rows, 2, **fields, **more))
     path = folder / model.replace(":", "-") / "c" / "pairs-00000000.json"
     path.parent.mkdir(parents=True)
     write_record(path, record, arrays)

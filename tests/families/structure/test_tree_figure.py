@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from corpus_records import corpus_record, geometry, store_record
+from corpus_records import corpus_record, geometry, keyed, store_record
 from drawn import column
 
 from probes.data.find import find_corpus
@@ -44,7 +44,9 @@ def trees(tmp_path, sample):
         model, changes = more.get("model", "m"), more.get("corpus", {})
         record = corpus_record("structure", [], 2, model=model, arrays=("trees",))
         corpus = {"name": "sample", "fingerprint": sample.fingerprint, **changes}
-        record = record.model_copy(update={"corpus": record.corpus.model_copy(update=corpus)})
+        record = keyed(
+            record.model_copy(update={"corpus": record.corpus.model_copy(update=corpus)})
+        )
         array = more.get("array", np.concatenate(heads).astype(np.int32))
         path = tmp_path / "r" / model / "sample" / "structure-00000000.json"
         path.parent.mkdir(parents=True)
