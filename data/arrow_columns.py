@@ -34,7 +34,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import ipc
 
-from probes.common.files import published, sha256
+from probes.common.files import published
 from probes.data.sentence import FrozenDict
 
 Arrays = dict[str, NDArray[Any]]
@@ -90,7 +90,7 @@ class _Numbers:
         arrays[name] = np.array(values, float) if self.kind is float else _narrow(values)
 
     def get(self, name: str, arrays: Arrays) -> list[Any]:
-        return arrays[name].astype(self.kind).tolist()
+        return list(arrays[name].astype(self.kind).tolist())
 
 
 @dataclass(frozen=True)
@@ -215,12 +215,13 @@ class _Objects:
 
     def get(self, name: str, arrays: Arrays) -> list[Any]:
         # `__init__` takes twice as long, and has seen these values before.
-        objects = list(map(object.__new__, repeat(self.kind, int(arrays[f"{name}.n"][0]))))
+        objects: list[Any] = list(
+            map(object.__new__, repeat(self.kind, int(arrays[f"{name}.n"][0])))
+        )
         for field, column in self.columns.items():
-            entries: Iterable[Any] = column.get(f"{name}.{field}", arrays)
-            if len(entries) == 1:
-                entries = repeat(entries[0])
-            deque(map(object.__setattr__, objects, repeat(field), entries), maxlen=0)
+            entries = column.get(f"{name}.{field}", arrays)
+            of_all = repeat(entries[0]) if len(entries) == 1 else entries
+            deque(map(object.__setattr__, objects, repeat(field), of_all), maxlen=0)
         return objects
 
 
@@ -261,12 +262,12 @@ def write_columns(path: Path, hint: Any, value: Any, about: Mapping[str, str]) -
     arrays: Arrays = {}
     _column_of(hint).put([value], "", arrays)
     table = pa.table(list(map(_as_cell, arrays.values())), list(arrays), metadata=dict(about))
-    with published(path) as temporary:
-        with pa.OSFile(str(temporary), "wb") as file, ipc.new_file(file, table.schema) as writer:
+    with published(path) as temporary, temporary.open("w+b") as file:
+        with ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
-        digest = sha256(temporary)
-        with temporary.open("a", encoding="ascii") as file:
-            file.write(digest)
+        file.seek(0)
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        file.write(digest.encode())
 
 
 def _as_cell(array: NDArray[Any]) -> pa.LargeListArray:

@@ -15,7 +15,7 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -84,14 +84,15 @@ def stored_table(
         UserError: the files cannot be read, or they change meanwhile.
     """
     files = files_by_split(name, paths)
-    # Neither where files are searched and kept nor how many sentences are taken matters here.
-    elsewhere = {"data_dir": None, "cache_dir": Path(), "limit": None, "drop_overlap": False}
-    settings = repr(replace(request, corpus=(name,), **elsewhere, offline=False, mirror=""))
+    # What the digest of a corpus has anyway, and where files are, does not matter here.
+    settings = {**vars(request), "name": name}
+    for field in ("corpus", "data_dir", "cache_dir", "offline", "mirror", "limit", "drop_overlap"):
+        del settings[field]
     messages: list[tuple[str, str, str]] = []
     sources: list[Source] = []
 
     def key() -> str:
-        return _digest(settings, *_contents(files))
+        return _digest(repr(settings), *_contents(files))
 
     def find_now() -> _FoundTable:
         try:
@@ -134,7 +135,7 @@ def _emit(messages: Iterable[tuple[str, str, str]]) -> None:
 
 @cache
 def readers() -> str:
-    """Digest of what turns files into sentences: Python, libraries, and the code of this package."""
+    """Digest of what reads files: Python, libraries, and the code of this package."""
     from importlib.metadata import version
 
     digest = hashlib.sha256(platform.python_version().encode())
