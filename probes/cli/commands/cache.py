@@ -118,10 +118,10 @@ def run(options: argparse.Namespace) -> int:
     else:
         absent = "" if vectors.exists() else ", which does not exist"
         printer.say(f"No vectors in {vectors}{absent}.")
-    if files:
-        printer.say(f"{_files_line(files, PARAMETERS_NOUN)} in {parameters}")
     if corpora:
         printer.say(f"{_files_line(corpora, CORPORA_NOUN)} in {sentences}")
+    if files:
+        printer.say(f"{_files_line(files, PARAMETERS_NOUN)} in {parameters}")
     if options.prune and (stores or files or corpora):
         selected = (
             [x for x in some if _is_selected(x, options)] for some in (stores, files, corpora)
@@ -211,7 +211,7 @@ def _prune(
             printer.say(f"{verb} {title}")
         except BusyError:
             printer.say(f"kept {title}: a run is using it")
-    for entries, noun in ((files, PARAMETERS_NOUN), (corpora, CORPORA_NOUN)):
+    for entries, noun in ((corpora, CORPORA_NOUN), (files, PARAMETERS_NOUN)):
         if entries:
             if not dry_run:
                 for entry in entries:
