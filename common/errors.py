@@ -25,6 +25,11 @@ class UserError(Exception):
 class NoHeadError(UserError):
     """A model has no language-model head, or its files lack the weights of one."""
 
+    @classmethod
+    def of(cls, model: str) -> NoHeadError:
+        """The error of a model that has none."""
+        return cls(f"--model {model}: it has no language-model head.")
+
 
 class DiskError(UserError):
     """A file cannot be written to its folder; another folder may work."""

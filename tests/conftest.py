@@ -42,6 +42,13 @@ def messages_are_shown(monkeypatch):
     monkeypatch.setattr(progress, "verbose", False)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def earlier_objects_are_no_garbage():
+    """Collections do not go through what was imported and made before a module of tests."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def ray_here():
     """Ray starts on this machine; otherwise the test is skipped."""
@@ -171,22 +178,6 @@ def short_schedule(monkeypatch):
 
     # With the test's own patch: two that overlap would restore each other's values.
     shorten_schedule(monkeypatch)
-
-
-@pytest.fixture(scope="session")
-def small_run(tiny_bert, tmp_path_factory):
-    """A run of the tiny model and its twin on 60 sentences, made once: its results and its folder.
-
-    Tests only read it: a test that changes a file works on a copy of the folder.
-    """
-    from types import SimpleNamespace
-
-    from tiny_runs import run, shortened_schedule
-
-    folder = tmp_path_factory.mktemp("small-run")
-    with shortened_schedule():
-        results = run(tiny_bert, folder, tasks="pos,depth", twins=1, measurements="probes,geometry")
-    return SimpleNamespace(folder=folder, results=results)
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
 
-from probes.frames import measurement_tables
-from probes.measurements.measurement import probe_measurements
+from probes.common.grouping import grouped
+from probes.frames.measurement_tables import measurement_tables
+from probes.measurements.measurement import Measurement, get_measurement, probe_measurements
 from probes.measurements.table_cells import (
     group_cell,
     group_metric_title,
@@ -88,16 +88,17 @@ def _breakdown_title(result: Result, breakdown: str) -> str:
     return " · ".join(parts)
 
 
-def evidence_tables(results: Sequence[Result]) -> dict[str, list[Table]]:
+def evidence_tables(results: Sequence[Result]) -> dict[str, Sequence[Table]]:
     """The tables of one model, corpus and probe family, by measurement.
 
     Measurements that no result has are left out, and from their tables results that lack them.
     """
-    tables = {}
-    for measurement in probe_measurements():
-        if having := [x for x in results if x.evidence_rows(measurement.name) is not None]:
-            tables[measurement.name] = [*measurement_tables.measurement_tables(measurement, having)]
-    return tables
+    return {x.name: tables for x in probe_measurements() if (tables := _tables_of(x, results))}
+
+
+def _tables_of(measurement: Measurement, results: Sequence[Result]) -> Sequence[Table]:
+    having = [x for x in results if measurement.own_record(x)]
+    return measurement_tables(measurement, having) if having else ()
 
 
 def tables_by_unit(results: Iterable[Result], name: str) -> Iterator[tuple[str, Sequence[Table]]]:
@@ -106,7 +107,7 @@ def tables_by_unit(results: Iterable[Result], name: str) -> Iterator[tuple[str, 
     def unit(result: Result) -> tuple[str, str]:
         return subject_title(result), result.probe.family
 
-    for names, unit_results in groupby(sorted(results, key=unit), key=unit):
+    for names, unit_results in sorted(grouped(results, unit).items()):
         title = f"{' · '.join(names)} probe"
-        tables = evidence_tables(list(unit_results)).get(name, [])
+        tables = _tables_of(get_measurement(name), unit_results)
         yield title, [replace(table, title=f"{title} · {table.title}") for table in tables]

@@ -10,14 +10,15 @@ them. Whether two records are of the same measurement is a narrower question: ke
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from glob import escape
 from pathlib import Path
 from typing import TypeVar
 
+from probes.common.grouping import grouped
 from probes.extraction.models.model_names import is_twin_name
 from probes.frames.header_columns import values
+from probes.frames.record_status import why_outdated
 from probes.frames.record_validation import validated
 from probes.records.header import ModelRecord
 from probes.records.record import Record, short_digest
@@ -26,7 +27,7 @@ from probes.records.record_files import read_record, read_records
 K = TypeVar("K")
 R = TypeVar("R", bound=Record)
 
-SAME_LEADERBOARD = ("limit", "dropped", "text", "probe_digest", "project", "numerics")
+SAME_LEADERBOARD = ("limit", "dropped", "text", "probe_digest", "project")
 """Models are ranked on one text by one probe. A model may have several entries that differ in
 pooling or precision; the entry's name says which."""
 
@@ -40,13 +41,11 @@ this version. Whoever has the predictions checks that both were scored on the sa
 SAME_CHART = ("corpus", "text", "probe_digest", "pooling", "project")
 """A page or figure has one scale for all models, so their vectors are made alike, too."""
 
-SAME_CURVE = ("task", "task_version", "view", "task_metric", "silver", "plug_ins", "outdated")
-"""Further columns within one chart. Results of another version have charts of their own, since a
-page shows everything there is."""
+SAME_CURVE = ("task", "task_version", "view", "task_metric", "silver", "plug_ins")
+"""Further columns within one chart."""
 
 SAME_LAYER_TABLE = ("corpus_digest", "pooling", "dtype", "project")
-"""One model's layer × task table. Its results are of this version, since the table has one column
-for a task and probe. The same holds for the random twins in it."""
+"""One model's layer × task table, with the random twins in it."""
 
 SAME_FLOOR = (
     *SAME_LAYER_TABLE,
@@ -64,7 +63,6 @@ SAME_MEASUREMENT = (
     "pooling",
     "measurement_version",
     "plug_ins",
-    "outdated",
     "options",
 )
 """Models whose records of a measurement of the corpus share tables and charts."""
@@ -75,8 +73,7 @@ SAME_TEXT = ("text", "corpus_digest", "pooling", "dtype")
 SAME_MODEL = ("model", "model_digest")
 
 SAME_VECTORS = (*SAME_MODEL, "corpus_digest", "pooling", "dtype")
-"""Claims relate results of one model on several tasks, and measurements of the corpus. None is
-outdated."""
+"""Claims relate results of one model on several tasks, and measurements of the corpus."""
 
 NAMES = {
     "corpus_digest": "corpus files",
@@ -98,21 +95,14 @@ def column_name(column: str) -> str:
 
 def groups_by(records: Mapping[K, R], columns: Sequence[str]) -> list[dict[K, R]]:
     """Groups of records that are equal in some columns, in the order of their first ones."""
-    groups: dict[tuple[Hashable, ...], dict[K, R]] = defaultdict(dict)
-    for key, record in records.items():
-        groups[values(record, columns)][key] = record
-    return list(groups.values())
+    groups = grouped(records.items(), lambda item: values(item[1], columns))
+    return [dict(group) for group in groups.values()]
 
 
-def select_like(
-    records: Mapping[K, R], like: Record, columns: Sequence[str]
-) -> tuple[dict[K, R], dict[K, str]]:
-    """The records that may stand with another one; and for the others, why not."""
-    reasons = {key: why_apart(record, like, columns) for key, record in records.items()}
-    return (
-        {key: record for key, record in records.items() if not reasons[key]},
-        {key: reason for key, reason in reasons.items() if reason},
-    )
+def select_like(records: Mapping[K, R], like: Record, columns: Sequence[str]) -> dict[K, R]:
+    """The records that are equal to another one in some columns."""
+    same = values(like, columns)
+    return {key: record for key, record in records.items() if values(record, columns) == same}
 
 
 def columns_apart(one: Record, other: Record, columns: Sequence[str]) -> list[str]:
@@ -167,7 +157,8 @@ def twins_beside(record: Record, path: Path, *, same_unit: bool = False) -> dict
     unit = escape(path.name.rpartition("scores-")[0]) if same_unit else ""
     names = f"random*/{escape(folder.name)}/{unit}*-????????.json"
     files = sorted(folder.parents[1].glob(names)) if len(folder.parents) > 1 else []
-    return twins_of(record, read_records(files, lambda file: validated(read_record(file), file)))
+    records = read_records(files, lambda file: validated(read_record(file), file))
+    return twins_of(record, {path: x for path, x in records.items() if not why_outdated(x)})
 
 
 def _is_twin(model: ModelRecord, of: ModelRecord) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from probes.boards.floors import resampled_floor
-from probes.boards.paired import LayerScore, best_layer_score
+from probes.boards.paired import LayerScore, readable_score
 from probes.boards.ranking_tables import size_cells
 from probes.boards.rankings import Candidate
 from probes.measurements.table_cells import score_cell, task_head
@@ -37,11 +37,11 @@ def kept_gains(
     variance where it was measured (Efron & Tibshirani 1993, chapter 13).
 
     Args:
-        teacher, students: results on one task, with paths.
+        teacher, students: results on one task.
         among: results that may be of the teacher's random twins.
     """
     floor = if_readable(lambda: resampled_floor(teacher, among))
-    best, *student_scores = map(_best_score, (teacher, *students.values()))
+    best, *student_scores = map(readable_score, (teacher, *students.values()))
     if floor is None or best.value is None:
         return dict.fromkeys(students, missing_estimate("there is no score or no floor"))
     lowest, resampled_lowest = floor
@@ -57,11 +57,6 @@ def kept_gains(
         return Estimate(value=value, interval=bounds(interval(shares)))
 
     return dict(zip(students, map(gain_share, student_scores), strict=True))
-
-
-def _best_score(result: Result) -> LayerScore:
-    assert result.path is not None
-    return best_layer_score(result, result.path)
 
 
 def compression_tables(

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from probes.boards.floors import with_floor
 from probes.boards.overview import layer_lines
+from probes.boards.score_charts import Plot
 from probes.boards.shown_together import model_key, model_labels
 from probes.common.errors import UserError
+from probes.common.grouping import grouped
+from probes.frames.long_frame import long_frame
 from probes.measurements.measurement import UseColumn, get_measurement, probe_measurements
 from probes.measurements.row_filters import interval_of_row, rows_in, rows_where
 from probes.measurements.table_cells import metric_name, score_cell
 from probes.records.record import Record, corpus_name, task_marks
 from probes.records.result import Result
-from probes.records.values import ends
-from probes.statistics.metrics import is_percent, label_of
+from probes.statistics.metrics import POINTS, is_percent, label_of
+from probes.tables import charts
+from probes.tables.charts import Style
 from probes.tables.table import NOTHING, Cell, Table, TableRow
-
-if TYPE_CHECKING:
-    from probes.boards.score_charts import Plot
-    from probes.tables.charts import Style
 
 DECODABLE = "decodable"
 
@@ -58,9 +60,7 @@ def columns_by_task(
     """
     results = {path: x for path, x in results.items() if x.probe.family == family}
     labels = model_labels({**results, **corpus_records})
-    of: dict[tuple[str, str], list[Result]] = {}
-    for result in results.values():
-        of.setdefault((labels[model_key(result)], result.task.name), []).append(result)
+    of = grouped(results.values(), lambda x: (labels[model_key(x)], x.task.name))
     by_task: dict[tuple[str, str], list[Column]] = {}
     for (model, task), task_results in of.items():
         evidence = [y for x in task_results for m in probe_measurements() if (y := m.own_record(x))]
@@ -114,8 +114,6 @@ def _use_columns(record: Record, task: str) -> Iterator[Column]:
 
 def _evidence_column(record: Record, use: UseColumn, task: str) -> Column | None:
     """A column of a record; None if it has no such rows."""
-    from probes.frames.long_frame import long_frame
-
     metric, where = use.metric, {**use.where, **({use.axis: task} if use.axis else {})}
     rows = rows_in(rows_where(long_frame([record]), [metric], where))
     if not rows:
@@ -164,11 +162,6 @@ def use_chart(
     results: Mapping[Path, Result], corpus_records: Mapping[Path, Record], family: str, style: Style
 ) -> Plot:
     """Curves of all kinds of numbers, a panel for each model and task."""
-    import pandas as pd
-
-    from probes.boards.score_charts import Plot
-    from probes.tables import charts
-
     rows: list[dict[str, Any]] = []
     units = set()
     for (model, name), columns in columns_by_task(results, corpus_records, family).items():
@@ -179,10 +172,10 @@ def use_chart(
             about = {"panel": f"{model} · {name}", "model": model, "line": line}
             for layer, cell in column.cells.items():
                 if cell.value is not None:
-                    low, high = (None if x is None else 100 * x for x in ends(cell.interval))
-                    numbers = {"x": layer, "value": 100 * cell.value, "low": low, "high": high}
-                    rows.append({**about, **numbers})
+                    ends = [POINTS * x for x in cell.interval or ()] or (None, None)
+                    numbers = {"value": POINTS * cell.value, "low": ends[0], "high": ends[1]}
+                    rows.append({**about, "x": layer, **numbers})
     if not rows:
         return Plot(None)
-    y = "%" if all(map(is_percent, units)) else "times 100"
+    y = "%" if all(map(is_percent, units)) else f"times {POINTS}"
     return Plot(charts.lines(pd.DataFrame(rows), style, y=y, by="line", one_scale=True))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +17,8 @@ import numpy as np
 from probes.boards.comparable import SAME_FLOOR, K, select_like, twins_beside, twins_of
 from probes.common.arrays import Floats
 from probes.frames.joined_results import results_with_evidence
-from probes.measurements.plugin_keys import is_current
 from probes.probing.resampled_scores import resampled_scores, rule_replicates
+from probes.records.best_layer import best_layer_of
 from probes.records.record_files import if_readable
 from probes.records.result import FloorTest, Result
 from probes.statistics.bootstrap import RESAMPLES
@@ -58,19 +57,19 @@ def resampled_floor(result: Result, among: Iterable[Result] = ()) -> tuple[float
         among: see `with_floor`.
 
     Returns:
-        None if there is no floor, or if the result has no path.
+        None if there is no floor.
 
     Raises:
         UserError: arrays cannot be read, or do not give the recorded scores.
     """
     twins = _best_layers(_twins(result, among), result)
-    if (floor := _with_twins(result, twins).floor) is None or result.path is None:
+    if (floor := _with_twins(result, twins).floor) is None:
         return None
     name, score = floor
     if name == "layer 0":
-        replicates = resampled_scores(result, result.path, [0])
+        replicates = resampled_scores(result, [0])
     else:
-        replicates = _resampled_baselines(result, result.path, twins).get(name)
+        replicates = _resampled_baselines(result, twins).get(name)
     return score, np.full(RESAMPLES, score) if replicates is None else replicates.resampled[0]
 
 
@@ -78,7 +77,7 @@ def _best_layers(twins: Iterable[Result], result: Result) -> dict[str, TwinLayer
     """Random twins by their names as baselines, each at its best layer on test."""
     return {
         f"random twin {twin.model.random_seed or ''}".strip(): TwinLayer(
-            twin, twin.best_of(common, "test")
+            twin, best_layer_of({layer: twin.score(layer) for layer in common})
         )
         for twin in twins
         if (common := [layer for layer in twin.layers if layer in result.extent])
@@ -101,15 +100,14 @@ def _twins(result: Result, among: Iterable[Result]) -> list[Result]:
 
 
 def _fitting_twins(result: Result, among: Mapping[K, Result]) -> list[Result]:
-    fitting, _ = select_like(twins_of(result, among), result, SAME_FLOOR)
-    return [twin for twin in fitting.values() if is_current(twin) or not is_current(result)]
+    return list(select_like(twins_of(result, among), result, SAME_FLOOR).values())
 
 
 def _floor_test(result: Result, twins: Mapping[str, TwinLayer]) -> FloorTest | None:
     """None if predictions are missing, or cover too few documents or sentences."""
-    if result.path is None or not (probe := resampled_scores(result, result.path, result.layers)):
+    if not (probe := resampled_scores(result, result.layers)):
         return None
-    rivals = _resampled_baselines(result, result.path, twins)
+    rivals = _resampled_baselines(result, twins)
     if probe.sd is None:
         rivals = {name: x if name in twins else replace(x, sd=None) for name, x in rivals.items()}
     metric, samples = result.task.metric, [probe, *rivals.values()]
@@ -130,14 +128,12 @@ def _floor_test(result: Result, twins: Mapping[str, TwinLayer]) -> FloorTest | N
     )
 
 
-def _resampled_baselines(
-    result: Result, path: Path, twins: Mapping[str, TwinLayer]
-) -> dict[str, Replicates]:
-    """Rules and random twins whose scores can be resampled with those of the result at a path."""
-    rivals = rule_replicates(result, path)
+def _resampled_baselines(result: Result, twins: Mapping[str, TwinLayer]) -> dict[str, Replicates]:
+    """Rules and random twins whose scores can be resampled with those of the result."""
+    rivals = rule_replicates(result)
     for name, (twin, layer) in twins.items():
         same = twin.examples.test_digest == result.examples.test_digest
-        if same and twin.path and (replicates := resampled_scores(twin, twin.path, [layer])):
+        if same and (replicates := resampled_scores(twin, [layer])):
             rivals[name] = replicates
     return rivals
 

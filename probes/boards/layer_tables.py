@@ -14,8 +14,7 @@ from probes.boards.comparable import SAME_LAYER_TABLE, SAME_MODEL, groups_by, se
 from probes.boards.floors import with_floor
 from probes.boards.overview import layer_lines
 from probes.common.errors import listed
-from probes.common.terminal import progress
-from probes.measurements.plugin_keys import is_current
+from probes.common.grouping import grouped
 from probes.measurements.table_cells import interval_note, metric_name, n_of, score_cell
 from probes.records.record import subject_title
 from probes.records.result import Result
@@ -28,16 +27,9 @@ from probes.tasks.builtin import table_order
 from probes.tasks.morphology import is_morphological
 
 
-def layer_frame(results: Sequence[Result], probe: str) -> pd.DataFrame:
+def layer_frame(results: Iterable[Result]) -> pd.DataFrame:
     """Headline test scores of one probe family: a row per layer, a column per task."""
-    columns = {
-        # An older result would take the column of the current one.
-        f"{x.task.name} (older {x.key[:8]})" if x.older else x.task.name: pd.Series(
-            x.headline, dtype=float
-        )
-        for x in results
-        if x.probe.family == probe
-    }
+    columns = {x.task.name: pd.Series(x.headline, dtype=float) for x in results}
     return pd.DataFrame(columns).sort_index().rename_axis("layer")
 
 
@@ -55,8 +47,8 @@ def interval_frame(results: Sequence[Result]) -> pd.DataFrame:
 
 def layer_frames(results: Sequence[Result]) -> dict[str, pd.DataFrame]:
     """`layer_frame` by probe family."""
-    families = dict.fromkeys(result.probe.family for result in results)
-    return {family: layer_frame(results, family) for family in families}
+    families = grouped(results, lambda x: x.probe.family)
+    return {family: layer_frame(of_family) for family, of_family in families.items()}
 
 
 def with_stored(stored: Mapping[Path, Result], results: Sequence[Result]) -> list[Result]:
@@ -67,43 +59,37 @@ def with_stored(stored: Mapping[Path, Result], results: Sequence[Result]) -> lis
     evidence = {result.key: result.evidence.values() for result in stored.values()}
     table = {
         (x.task.name, x.probe.family): x
-        for x in select_like(stored, results[0], SAME_LAYER_TABLE)[0].values()
-        if x.model.digest == results[0].model.digest and is_current(x)
+        for x in select_like(stored, results[0], SAME_LAYER_TABLE).values()
+        if x.model.digest == results[0].model.digest
     }
     for result in results:
         earlier = (x for x in evidence.get(result.key, ()) if x.measurement not in result.evidence)
-        with_evidence = result.with_evidence(*filter(is_current, earlier))
-        table[result.task.name, result.probe.family] = with_evidence
+        table[result.task.name, result.probe.family] = result.with_evidence(*earlier)
     return _sorted_results(table.values())
 
 
 def model_tables(results: Mapping[Path, Result]) -> Iterator[Table]:
     """`score_tables` of every model on every corpus, random twins among the baselines.
 
-    Twins that are not among the results are looked for in the folders beside them. What another
-    version has made is left out with a message, unless it is marked as older.
+    Twins that are not among the results are looked for in the folders beside them.
     """
-    current = {path: x for path, x in results.items() if x.older or is_current(x)}
-    for path in sorted(results.keys() - current.keys()):
-        progress.say(f"left out {path}: made by another version of its task or probe")
-    groups = groups_by(current, (*SAME_MODEL, *SAME_LAYER_TABLE))
+    groups = groups_by(results, (*SAME_MODEL, *SAME_LAYER_TABLE))
     firsts = [next(iter(group.values())) for group in groups]
-    twins = [select_like(twins_of(x, current), x, SAME_LAYER_TABLE)[0] for x in firsts]
+    twins = [select_like(twins_of(x, results), x, SAME_LAYER_TABLE) for x in firsts]
     shown_beside = {path for of_model in twins for path in of_model}
     for group in groups:
         if not group.keys() <= shown_beside:
-            floored = [with_floor(x, current.values()) for x in _sorted_results(group.values())]
+            floored = [with_floor(x, results.values()) for x in _sorted_results(group.values())]
             yield from score_tables(floored)
 
 
 def _sorted_results(results: Iterable[Result]) -> list[Result]:
-    return sorted(results, key=lambda r: (r.probe.family, table_order(r.task.name), r.older))
+    return sorted(results, key=lambda r: (r.probe.family, table_order(r.task.name)))
 
 
 def score_tables(results: Sequence[Result]) -> Iterator[Table]:
     """`score_table` for each probe family; morphology has one of its own, feature × layer."""
-    for family in dict.fromkeys(result.probe.family for result in results):
-        family_results = [result for result in results if result.probe.family == family]
+    for family_results in grouped(results, lambda x: x.probe.family).values():
         features = [result for result in family_results if is_morphological(result.task.name)]
         if other_results := [result for result in family_results if result not in features]:
             yield score_table(other_results)
@@ -175,7 +161,9 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
             for gain, result in zip(gains, results, strict=True)
         )
         yield TableRow.of("adds to layer 0", *cells, faint=True)
-    yield floor_row(results)
+    floors = ((result.floor, result.task.metric) for result in results)
+    cells = (score_cell(x[1], None, metric, note=x[0]) if x else NOTHING for x, metric in floors)
+    yield TableRow.of("floor", *cells, faint=True)
     for name in dict.fromkeys(name for scores in named_scores for name in scores):
         cells = (
             score_cell(
@@ -190,13 +178,6 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
         )
         yield TableRow.of(name, *cells, faint=True)
     yield TableRow.of("n", *(n_of([result]) for result in results), faint=True)
-
-
-def floor_row(results: Sequence[Result]) -> TableRow:
-    """The floor of each result: its score and its name."""
-    floors = ((result.floor, result.task.metric) for result in results)
-    cells = (score_cell(x[1], None, metric, note=x[0]) if x else NOTHING for x, metric in floors)
-    return TableRow.of("floor", *cells, faint=True)
 
 
 def floor_notes(results: Sequence[Result]) -> Iterator[str]:

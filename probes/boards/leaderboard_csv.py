@@ -18,6 +18,7 @@ from probes.common.locks import SUFFIX, locked
 from probes.frames.frame import RecordFrame, axes_by_text, frame_of, load, numbered
 from probes.measurements.catalogue import family_modules
 from probes.measurements.measurement import EVIDENCE
+from probes.records.best_layer import best_layer_rows
 from probes.records.record import Record
 from probes.records.record_files import read_record
 from probes.records.result import SCORES, Result
@@ -81,8 +82,7 @@ def write_leaderboard(output: Path, read: Callable[[Path], Record] = read_record
     path = output / "leaderboard.csv"
     # Without the lock, of two runs that end together the one that read first may write last.
     with locked(path.with_suffix(SUFFIX)):
-        all_records = load(output, read=read, write=True)
-        frame = all_records.only(~all_records.headers["older"])
+        frame = load(output, read=read, write=True)
         _write_csv(path, leaderboard_lines(frame).sort_values([*ORDER], kind="stable"))
         for name, columns, table in (
             ("measurements.csv", LONG_COLUMNS, other_measurements(frame)),
@@ -121,10 +121,8 @@ def _scores_by_layer(rows: pd.DataFrame) -> pd.DataFrame:
     for name, source in (("dev_score", dev), ("strength", strength)):
         column = source[[*keys, "value"]].rename(columns={"value": name})
         lines = lines.merge(column, how="left", on=keys)
-    # Of equal layers the lowest; none if no score on dev is defined.
-    ranked = lines.sort_values(["dev_score", "layer"], ascending=[False, True])
-    best = ~ranked["path"].duplicated() & ranked["dev_score"].notna()
-    return lines.assign(best=best)
+    best = best_layer_rows(lines, ["path"], "dev_score")
+    return lines.assign(best=lines.index.isin(best.index))
 
 
 def _scores_of_rule(rows: pd.DataFrame, rule: str) -> pd.Series:

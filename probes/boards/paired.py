@@ -6,17 +6,16 @@ The one place where models are compared: the summary of a run, `compare` and the
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
 from probes.boards.comparable import SAME_PAIR, column_name, columns_apart
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
+from probes.common.grouping import grouped
 from probes.measurements.table_cells import n_of, p_cell, score_cell, task_head
 from probes.probing.resampled_scores import resampled_scores
 from probes.records.record import limit_mark, model_title
@@ -120,22 +119,20 @@ def tested_note(differences: Iterable[Difference]) -> str:
     return " ".join(notes)
 
 
-def layer_scores(result: Result, path: Path, layers: Sequence[int]) -> list[LayerScore]:
-    """Scores of some layers of the result at `path`, resampled if what that takes is there.
+def best_layer_score(result: Result) -> LayerScore:
+    """Score of the layer that is best on dev, resampled if what that takes is there.
 
     Raises:
         UserError: the arrays beside it cannot be read, or are those of other scores.
     """
-    replicates = resampled_scores(result, path, layers)
-    if replicates is None:
-        return [LayerScore(result, layer) for layer in layers]
-    return [LayerScore(result, layer, replicates.row(i)) for i, layer in enumerate(layers)]
+    layer = result.best_layer
+    return LayerScore(result, layer, resampled_scores(result, [layer]))
 
 
-def best_layer_score(result: Result, path: Path) -> LayerScore:
-    """Score of the layer that is best on dev; if arrays cannot be read, a message and it alone."""
-    scores = if_readable(lambda: layer_scores(result, path, [result.best_layer]))
-    return scores[0] if scores else LayerScore(result, result.best_layer)
+def readable_score(result: Result) -> LayerScore:
+    """`best_layer_score`; if arrays cannot be read, a message, and the score without resamples."""
+    score = if_readable(lambda: best_layer_score(result))
+    return score or LayerScore(result, result.best_layer)
 
 
 def paired_differences(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> list[Difference]:
@@ -169,15 +166,21 @@ def paired_differences(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> l
     return differences
 
 
+def differences_from_first(scores: Sequence[LayerScore]) -> list[Difference]:
+    """The other scores minus the first; p-values are those of all pairs, as in `leaderboard`."""
+    return paired_differences(scores, all_pairs(len(scores)))[: len(scores) - 1]
+
+
 def _p_values_of_pairs(scores: Sequence[LayerScore], pairs: Sequence[Pair]) -> dict[Pair, float]:
     """p-values of pairs of scores, corrected over pairs on the same examples, with twins or not."""
+
+    def family(pair: Pair) -> tuple[str, bool]:
+        one, other = (scores[i].result for i in pair)
+        with_twin = any(x.model.random_seed is not None for x in (one, other))
+        return one.examples.test_digest, with_twin
+
     p_values: dict[Pair, float] = {}
-    families = defaultdict(list)
-    for pair in pairs:
-        pair_results = [scores[i].result for i in pair]
-        with_twin = any(x.model.random_seed is not None for x in pair_results)
-        families[pair_results[0].examples.test_digest, with_twin].append(pair)
-    for family_pairs in families.values():
+    for family_pairs in grouped(pairs, family).values():
         cells = sorted({cell for pair in family_pairs for cell in pair})
         replicates = [x for cell in cells if (x := scores[cell].replicates) is not None]
         pair_indices = [(cells.index(one), cells.index(other)) for one, other in family_pairs]
@@ -201,16 +204,14 @@ def closing_tables(
     task, so that signs mean the same in all of them.
 
     Args:
-        score_of: gives the score of a result at its best layer, as of `layer_scores`; raises
+        score_of: gives the score of a result at its best layer, as `best_layer_score` does; raises
             `UserError` if predictions cannot be read.
     """
-    families: dict[str, dict[str, list[Result]]] = defaultdict(lambda: defaultdict(list))
-    for result in results:
-        families[result.probe.family][result.task.name].append(result)
-    tables = (
-        _closing_table(family, [group for group in by_task.values() if len(group) > 1], score_of)
-        for family, by_task in families.items()
-    )
+    tables = []
+    for family, family_results in grouped(results, lambda x: x.probe.family).items():
+        by_task = grouped(family_results, lambda x: x.task.name)
+        several = [group for group in by_task.values() if len(group) > 1]
+        tables.append(_closing_table(family, several, score_of))
     return [table for table in tables if table is not None]
 
 
@@ -218,7 +219,7 @@ def _closing_table(
     family: str, groups: Sequence[Sequence[Result]], score_of: Callable[[Result], LayerScore]
 ) -> Table | None:
     """None if there is nothing to compare, or no predictions can be read."""
-    rows: list[tuple[Sequence[str | Cell], bool]] = []
+    rows: list[TableRow] = []
     differences: list[Difference] = []
     counts, apart, limit = [], [], ""
     for group in groups:
@@ -229,25 +230,23 @@ def _closing_table(
         limit = limit_mark(first)
         counts.append(f"{first.task.name} {n_of([first])}")
         apart += [f"Not compared: {x} on {first.task.name} ({y})." for x, y in reasons.items()]
-        # All pairs are tested, as in `leaderboard`, though only those with the first are shown.
-        group_differences = paired_differences(scores, all_pairs(len(scores)))[: len(scores) - 1]
+        group_differences = differences_from_first(scores)
         differences += group_differences
         compared: list[tuple[str | Cell, ...]] = [("", ""), *(x.cells for x in group_differences)]
         for score, cells in zip(scores, compared, strict=True):
             head = "" if score is not scores[0] else task_head(first, first.task.metric)
             value = score_cell(score.value, None, first.task.metric)
             name, layer = model_title(score.result), str(score.layer)
-            rows.append(((head, name, layer, value, *cells), score is scores[-1]))
+            ends_section = score is scores[-1]
+            rows.append(TableRow.of(head, name, layer, value, *cells, ends_section=ends_section))
     if not rows:
         return None
     tested = any(difference.p is not None for difference in differences)
-    heads = ("task", "model", "layer", "score", "difference", "p")
-    width = 5 + tested
     note = tested_note(differences) if tested else _NOT_TESTED
-    return Table(
+    table = Table(
         f"models at their best layers · {family} probe · test{limit}",
-        heads[:width],
-        tuple(TableRow.of(*cells[:width], ends_section=last) for cells, last in rows),
+        ("task", "model", "layer", "score", "difference", "p"),
+        tuple(rows),
         left=2,
         repeated=2,
         notes=(
@@ -256,6 +255,7 @@ def _closing_table(
             *apart,
         ),
     )
+    return table if tested else table.with_columns(range(5))
 
 
 def _comparable(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -10,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from probes.boards.paired import LayerScore, best_layer_score, paired_differences
+from probes.boards.paired import LayerScore, paired_differences, readable_score
 from probes.boards.rankings import Candidate, Ranking
 from probes.common.arrays import Floats
 from probes.measurements.table_cells import few_note, metric_name, n_of, score_cell
 from probes.records.result import Result
-from probes.records.values import Interval
+from probes.records.values import Interval, ends
 from probes.statistics.metrics import label_of
 from probes.statistics.significance import all_pairs, borderline, rank_ranges
 from probes.tables.table import NOTHING, Cell, Table, TableRow
@@ -72,7 +71,7 @@ def ranking_frame(ranking: Ranking) -> pd.DataFrame:
     lines = []
     for candidates in ranking.tasks.values():
         ordered = sorted(candidates, key=lambda c: (not c.ranked, -(c.score or 0.0), c.name))
-        scored = [(c, best_layer_score(c.result, c.path)) for c in ordered if c.ranked]
+        scored = [(c, readable_score(c.result)) for c in ordered if c.ranked]
         ranges, untested = _rank_ranges(scored)
         complete = [(c, score) for c, score in scored if not lacks[c.name]]
         overall = ranges if len(complete) == len(scored) else _rank_ranges(complete)[0]
@@ -94,7 +93,7 @@ def _candidate_line(
     ranking: Ranking, candidate: Candidate, rank: RankRange | None
 ) -> dict[str, Any]:
     result = candidate.result
-    low, high = interval_of_candidate(candidate) or (None, None)
+    low, high = ends(candidate.interval)
     return {
         "corpus": ranking.corpus,
         "probe": ranking.probe,
@@ -130,22 +129,16 @@ def _rank_ranges(
     pairs = all_pairs(len(scored))
     tests = [difference.p for difference in paired_differences([x for _, x in scored], pairs)]
     p_values = [
-        float(_overlap(scored[one][0], scored[other][0])) if p is None else p
+        float(_overlap(scored[one][0].interval, scored[other][0].interval)) if p is None else p
         for p, (one, other) in zip(tests, pairs, strict=True)
     ]
     ranks = ranks_of([c.score or 0.0 for c, _ in scored], p_values)
     return {c.name: rank for (c, _), rank in zip(scored, ranks, strict=True)}, None in tests
 
 
-def _overlap(one: Candidate, other: Candidate) -> bool:
-    """Whether the intervals of two scores overlap; they may if one is not known."""
-    ends, other_ends = interval_of_candidate(one), interval_of_candidate(other)
-    return not (ends and other_ends) or (ends[0] <= other_ends[1] and other_ends[0] <= ends[1])
-
-
-def interval_of_candidate(candidate: Candidate) -> Interval:
-    """95 % interval of a candidate's score."""
-    return candidate.result.interval(candidate.result.best_layer)
+def _overlap(one: Interval, other: Interval) -> bool:
+    """Whether two intervals overlap; they may if one is not known."""
+    return not (one and other) or (one[0] <= other[1] and other[0] <= one[1])
 
 
 _RULE = (
@@ -213,10 +206,11 @@ def table_of_all(ranking: Ranking, frame: pd.DataFrame) -> Table:
     """
     several = len(ranking.tasks) > 1 and frame.loc[frame["mean"].notna(), "model"].nunique() > 1
     n_ranked = {task: sum(c.ranked for c in cs) for task, cs in ranking.tasks.items()}
-    by_model: dict[str, dict[str, Any]] = defaultdict(dict)
-    lines: list[Any] = [*frame[frame["apart"] == ""].itertuples()]
-    for line in lines:
-        by_model[line.model][line.task] = line
+    together = frame[frame["apart"] == ""].groupby("model", sort=False)
+    by_model: dict[str, dict[str, Any]] = {
+        str(model): {str(line.task): line for line in lines.itertuples()}
+        for model, lines in together
+    }
 
     def sort_key(model: str) -> tuple[Any, ...]:
         # All lines of a model have its mean rank; without one it comes after those that have one.
@@ -312,7 +306,7 @@ def _layer_cell(candidate: Candidate) -> str:
 def _headline_cell(candidate: Candidate) -> Cell:
     """The score with half its interval."""
     metric, floored = candidate.result.task.metric, candidate.floored
-    return score_cell(candidate.score, interval_of_candidate(candidate), metric, floored=floored)
+    return score_cell(candidate.score, candidate.interval, metric, floored=floored)
 
 
 def size(parameters: int) -> str:

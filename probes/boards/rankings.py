@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, select_like
+from probes.boards.comparable import SAME_COLUMN, SAME_LEADERBOARD, why_apart
 from probes.boards.floors import with_floor
+from probes.common.grouping import grouped
 from probes.data.registered import corpora
 from probes.data.splits import DROPPED
 from probes.frames.header_columns import values
-from probes.measurements.plugin_keys import as_loaded, has_current_numerics
-from probes.records.probe_spec import PROBES
 from probes.records.record import corpus_title
 from probes.records.result import Result
-from probes.tasks.builtin import group_of_task, table_order, version_of
+from probes.records.values import Interval
+from probes.tasks.builtin import group_of_task, table_order
 from probes.tasks.task import TaskGroup
 
 KINDS = {False: "bidirectional", True: "causal"}
@@ -48,6 +48,11 @@ class Candidate:
     def score(self) -> float | None:
         """Test score at the best layer on dev."""
         return self.result.score(self.result.best_layer)
+
+    @property
+    def interval(self) -> Interval:
+        """95 % interval of the score; None without one."""
+        return self.result.interval(self.result.best_layer)
 
     @property
     def ranked(self) -> bool:
@@ -126,28 +131,26 @@ def make_rankings(candidates: Sequence[Candidate], *, together: bool = False) ->
     Args:
         together: whether causal encoders are ranked with bidirectional ones.
     """
-    groups: dict[tuple[str, str, str, str], list[Candidate]] = defaultdict(list)
-    for candidate in candidates:
+
+    def subject(candidate: Candidate) -> tuple[str, str, str, str]:
         result = candidate.result
         kind = "" if together else KINDS[result.model.causal]
-        site = result.task.site or ""
-        groups[result.corpus.name, result.probe.family, kind, site].append(candidate)
-    return [_ranking(*key, groups[key]) for key in sorted(groups)]
+        return result.corpus.name, result.probe.family, kind, result.task.site or ""
+
+    return [_ranking(*key, group) for key, group in sorted(grouped(candidates, subject).items())]
 
 
 def by_task_group(ranking: Ranking) -> dict[str, Ranking]:
     """The ranking of each group of tasks that it has results of."""
-    apart = defaultdict(list)
-    for candidate, reason in ranking.apart:
-        apart[group_of_task(candidate.result.task.name)].append((candidate, reason))
+    apart = grouped(ranking.apart, lambda x: group_of_task(x[0].result.task.name))
     groups = {
         group: {task: cs for task, cs in ranking.tasks.items() if group_of_task(task) == group}
         for group in get_args(TaskGroup)
     }
     return {
-        group: replace(ranking, tasks=tasks, apart=tuple(apart[group]))
+        group: replace(ranking, tasks=tasks, apart=tuple(apart.get(group, ())))
         for group, tasks in groups.items()
-        if tasks or apart[group]
+        if tasks or group in apart
     }
 
 
@@ -155,9 +158,7 @@ def _ranking(
     corpus: str, probe: str, kind: str, site: str, candidates: Sequence[Candidate]
 ) -> Ranking:
     comparable, apart = _fitting_candidates(candidates, SAME_LEADERBOARD)
-    by_task: dict[str, list[Candidate]] = defaultdict(list)
-    for candidate in comparable:
-        by_task[candidate.result.task.name].append(candidate)
+    by_task = grouped(comparable, lambda x: x.result.task.name)
     ranked = {}
     for task in sorted(by_task, key=table_order):
         fitting, left_out = _fitting_candidates(by_task[task], SAME_COLUMN)
@@ -174,19 +175,14 @@ def _ranking(
 
 
 def _preference(result: Result) -> tuple[Any, ...]:
-    """Sort key: results of this version first, then shipped and whole corpora, no projection."""
-    name, corpus = result.task.name, result.corpus
+    """Sort key: shipped corpora first, then whole ones, then results without projection."""
+    corpus = result.corpus
     return (
-        not result.older,
-        has_current_numerics(result),
         # However many are on a text of their own under the name of a corpus of the suite.
         corpus.name in corpora and corpora.get(corpus.name).fingerprint == corpus.fingerprint,
-        result.probe == PROBES.get(result.probe.family),
         not corpus.limited,
         DROPPED not in corpus.notes,
         result.project is None,
-        result.task.version == version_of(name),
-        as_loaded(result),
     )
 
 
@@ -208,7 +204,6 @@ def _fitting_candidates(
     candidates: Sequence[Candidate], columns: Sequence[str]
 ) -> tuple[list[Candidate], list[tuple[Candidate, str]]]:
     """The candidates that may stand together; and the others, with what is different."""
-    by_path = {candidate.path: candidate for candidate in candidates}
-    results = {p: candidate.result for p, candidate in by_path.items()}
-    fitting, apart = select_like(results, _reference_result(candidates, columns), columns)
-    return [by_path[p] for p in fitting], [(by_path[p], reason) for p, reason in apart.items()]
+    reference = _reference_result(candidates, columns)
+    pairs = [(x, why_apart(x.result, reference, columns)) for x in candidates]
+    return [x for x, reason in pairs if not reason], [pair for pair in pairs if pair[1]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -23,6 +23,7 @@ from probes.boards.paired import Difference
 from probes.common.arrays import Floats
 from probes.common.errors import UserError, counted, listed
 from probes.common.files import read_toml
+from probes.common.grouping import grouped
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.extraction.models.model_names import RANDOM, RANDOM_NAME
@@ -34,6 +35,7 @@ from probes.measurements.table_cells import (
     score_cell,
 )
 from probes.probing.resampled_scores import resampled_scores
+from probes.records.best_layer import best_layer_of
 from probes.records.record import corpus_title
 from probes.records.record_files import if_readable
 from probes.records.result import Result
@@ -51,7 +53,7 @@ from probes.statistics.seeds import (
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 from probes.tasks.builtin import table_order
 
-SAME_RECIPE = (*SAME_FLOOR, "text", "limit", "layers", "hidden_size", "numerics", "outdated")
+SAME_RECIPE = (*SAME_FLOOR, "text", "limit", "layers", "hidden_size")
 """Results of the models of a recipe on one task."""
 
 _SEED = re.compile(r"(?:^|[-_/.@])seed[-_]?(\d+)(?![a-z\d])", re.IGNORECASE)
@@ -121,9 +123,8 @@ class RecipeResult:
 
     @cached_property
     def best_layer(self) -> int:
-        """The layer with the best mean score on dev; of equal ones the lowest."""
-        means = {layer: self.mean(layer, "dev") for layer in self.first.layers}
-        return max(means, key=lambda x: float("-inf") if (y := means[x]) is None else y)
+        """The best layer by the mean score on dev; the lowest if none is defined."""
+        return best_layer_of({layer: self.mean(layer, "dev") for layer in self.first.layers})
 
     @cached_property
     def replicates(self) -> dict[int, list[Replicates]]:
@@ -132,9 +133,7 @@ class RecipeResult:
         Empty if predictions of a seed are missing, or test has too few documents or sentences.
         """
         layers, results = self.first.layers, self.seeds.values()
-        replicates = if_readable(
-            lambda: [x.path and resampled_scores(x, x.path, layers) for x in results]
-        )
+        replicates = if_readable(lambda: [resampled_scores(x, layers) for x in results])
         per_seed = [x for x in replicates or () if x]
         if len(per_seed) < len(results):
             return {}
@@ -255,9 +254,8 @@ def _members(models: Iterable[str], recipes: Globs | None) -> dict[str, tuple[st
 
 def recipe_tables(results: Sequence[RecipeResult]) -> Iterator[Table]:
     """For each recipe, corpus and probe family: scores by layer, and the sources of variance."""
-    for group in _recipe_groups(
-        results, lambda x: (x.name, x.first.corpus.name, x.first.probe.family)
-    ):
+    settings = grouped(results, lambda x: (x.name, x.first.corpus.name, x.first.probe.family))
+    for group in settings.values():
         first = group[0].first
         title = f"recipe {group[0].name} · {corpus_title(first)} · {first.probe.family} probe"
         layers = sorted({layer for x in group for layer in x.first.layers})
@@ -316,9 +314,10 @@ def comparison_tables(results: Sequence[RecipeResult]) -> Iterator[Table]:
         UserError: no two recipes have a corpus, task and probe family in common.
     """
     nothing = True
-    for group in _recipe_groups(results, lambda x: (x.first.corpus.name, x.first.probe.family)):
+    settings = grouped(results, lambda x: (x.first.corpus.name, x.first.probe.family))
+    for group in settings.values():
         rows, notes, first = list[TableRow](), [_TESTED, *_recipe_notes(group)], group[0].first
-        for peers in _recipe_groups(group, lambda x: x.first.task.name):
+        for peers in grouped(group, lambda x: x.first.task.name).values():
             apart = {x: _why_apart(x.first, peers[0].first, SAME_PAIR) for x in peers}
             fitting = [x for x in peers if not apart[x]]
             rows += _comparison_rows(fitting) if len(fitting) > 1 else ()
@@ -381,16 +380,6 @@ def _comparison_rows(recipes: Sequence[RecipeResult]) -> Iterator[TableRow]:
             *cells,
             ends_section=recipe is recipes[-1],
         )
-
-
-def _recipe_groups(
-    results: Sequence[RecipeResult], key: Callable[[RecipeResult], Hashable]
-) -> list[list[RecipeResult]]:
-    """Results with equal keys, in the order of their first ones."""
-    groups: dict[Hashable, list[RecipeResult]] = defaultdict(list)
-    for result in results:
-        groups[key(result)].append(result)
-    return list(groups.values())
 
 
 def _recipe_notes(results: Sequence[RecipeResult]) -> Iterator[str]:

@@ -12,17 +12,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from probes.boards.compression import kept_gains
+from probes.boards.compression import KEPT, kept_gains
 from probes.boards.overview import layer_lines
 from probes.boards.recipes import recipe_and_seed
 from probes.boards.shown_together import Group
 from probes.common.errors import UserError
+from probes.frames.long_frame import RecordsByModel
 from probes.measurements.measurement import LOCALISATION, get_measurement
+from probes.measurements.pivots import ChartView
 from probes.measurements.table_cells import metric_name
 from probes.records.record import corpus_name, model_title
 from probes.records.result import Result
 from probes.records.values import ends
-from probes.statistics.metrics import axis_of, is_percent, printed_score
+from probes.statistics.metrics import POINTS, axis_of, printed_score, scale_of, with_percent
 from probes.tables import charts
 from probes.tables.charts import Chart, Style
 
@@ -32,6 +34,13 @@ class Plot(NamedTuple):
 
     chart: Chart | None
     missing: Mapping[str, str] = MappingProxyType({})
+
+
+def view_plot(view: ChartView, records: RecordsByModel, style: Style) -> Plot:
+    """The chart of a view of the models that have a part in it."""
+    missing = view.missing(records)
+    is_empty = records.records.keys() <= missing.keys()
+    return Plot(None if is_empty else view.chart(records, style), missing)
 
 
 LabelledResult = tuple[str, str, Result]
@@ -49,8 +58,7 @@ def results_of_group(group: Group) -> list[LabelledResult]:
 
 def _in_two_lines(result: Result, about: str) -> str:
     """The task and, below it, what is said about it, and the unit."""
-    unit = ", %" if is_percent(result.task.metric) else ""
-    return f"{result.task.name}\n{about}{unit}"
+    return with_percent(f"{result.task.name}\n{about}", result.task.metric)
 
 
 def scores_frame(results: Iterable[LabelledResult]) -> pd.DataFrame:
@@ -81,7 +89,7 @@ def _score_rows(model: str, task: str, result: Result) -> Iterable[dict[str, Any
 
 def _chart_scores(scores: pd.DataFrame) -> pd.DataFrame:
     """Scores as charts show them: shares in percent, and the mark in words."""
-    scale = scores["metric"].map(lambda name: 100 if is_percent(name) else 1)
+    scale = scores["metric"].map(scale_of)
     columns = ["value", "low", "high", "floor"]
     frame = scores.assign(**{x: (scores[x].astype(float) * scale).round(4) for x in columns})
     frame["mark"] = "none"
@@ -108,7 +116,7 @@ def score_matrix(scores: pd.DataFrame, style: Style, title: str = "") -> Chart:
         panel=scores["model"],
         row=scores["layer"],
         column=scores["task"],
-        value=100 * (scores["value"].astype(float) - scores["floor"].astype(float)).round(5),
+        value=POINTS * (scores["value"].astype(float) - scores["floor"].astype(float)).round(5),
         text=[*map(printed_score, scores["value"], scores["metric"])],
     )
     floors = scores.drop_duplicates(["model", "task"])
@@ -210,13 +218,13 @@ def kept_gain(group: Group, style: Style) -> Plot:
             if share.value is None:
                 missing[f"{model} on {name}"] = str(share.missing)
                 continue
-            numbers = (sizes[model], 100 * share.value, *(100 * x for x in share.interval or ()))
-            rows.append((name, model, "", *numbers))
+            numbers = (scale_of(KEPT) * x for x in (share.value, *(share.interval or ())))
+            rows.append((name, model, "", sizes[model], *numbers))
     if not rows:
         return Plot(None, missing)
     frame = pd.DataFrame(rows, columns=["panel", "model", "line", "x", "value", "low", "high"])
     # A dashed line at the whole gain; it has no name, since the title says whose it is.
-    teachers = frame[["panel"]].drop_duplicates().assign(name="", level=100)
+    teachers = frame[["panel"]].drop_duplicates().assign(name="", level=scale_of(KEPT))
     frame = pd.concat([frame, teachers])
     title = f"Share of {teacher}'s gain over its floor"
     return Plot(
@@ -295,7 +303,7 @@ def steps(group: Group, style: Style) -> Plot:
             "model": ", ".join(recipes),
             "row": means["layer"],
             "column": means["step"],
-            "value": 100 * means["value"],
+            "value": POINTS * means["value"],
             "text": [*map(printed_score, means["value"], means["metric"])],
         }
     )
@@ -307,7 +315,7 @@ def steps(group: Group, style: Style) -> Plot:
             style,
             down="layer",
             across="training step",
-            legend_title="score on test, times 100",
+            legend_title=f"score on test, times {POINTS}",
             title=title,
         ),
         missing,

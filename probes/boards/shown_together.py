@@ -27,7 +27,7 @@ from probes.common.terminal import progress
 from probes.extraction.models.model_names import pretrained_name
 from probes.frames.header_columns import values
 from probes.measurements.measurement import Measurement, get_measurement, measurements
-from probes.measurements.plugin_keys import is_current, plug_ins_text
+from probes.measurements.plugin_keys import plug_ins_text
 from probes.measurements.table_cells import metric_name, n_of
 from probes.records.record import Record, corpus_title, model_title
 from probes.records.result import Result
@@ -177,7 +177,7 @@ def _about(result: Result, same_task: Sequence[Result]) -> str:
     marks = f", version {result.task.version}" if len(versions) > 1 else ""
     if len(sources) > 1 and result.plug_ins:
         marks += f", {plug_ins_text(result.plug_ins)}"
-    return metric_name(result) + marks + ("" if is_current(result) else ", outdated")
+    return metric_name(result) + marks
 
 
 def model_order(label: str) -> tuple[str, bool, str]:
@@ -213,8 +213,8 @@ class CorpusGroup:
 
     measurement: Measurement
     title: str
-    records: dict[str, Record] = field(default_factory=dict)
-    paths: dict[str, Path] = field(default_factory=dict)
+    records: dict[str, Record]
+    paths: dict[str, Path]
 
     @property
     def first(self) -> Record:
@@ -257,12 +257,10 @@ def corpus_groups(
     groups, left_out = [], []
     for first, records in zip(firsts, by_settings, strict=True):
         measurement = get_measurement(first.measurement)
-        group = CorpusGroup(measurement, _settings_title(first, firsts))
-        by_label, twice = by_model(records, labels)
-        for label, path in by_label.items():
-            group.records[label], group.paths[label] = records[path], path
+        paths, twice = by_model(records, labels)
+        by_label = {label: records[path] for label, path in paths.items()}
+        groups.append(CorpusGroup(measurement, _settings_title(first, firsts), by_label, paths))
         left_out += twice
-        groups.append(group)
     groups.sort(key=lambda group: (order.index(group.measurement.name), group.title))
     return groups, left_out
 

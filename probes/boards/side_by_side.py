@@ -7,12 +7,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from probes.boards.claims.claim_reports import CAVEAT, make_reports
 from probes.boards.claims.score_claims import all_claims
 from probes.boards.compression import compression_tables
-from probes.boards.paired import Difference, best_layer_score, paired_differences, tested_note
+from probes.boards.paired import Difference, differences_from_first, readable_score, tested_note
 from probes.boards.rankings import Candidate, Ranking
 from probes.measurements.measurement import LOCALISATION
 from probes.measurements.table_cells import counted_head, estimate_cell, few_note, score_cell
-from probes.statistics.significance import all_pairs
-from probes.tables.table import BARS, Table, TableRow
+from probes.tables.table import BARS, Cell, Table, TableRow
 
 
 def side_by_side_tables(ranking: Ranking, models: Sequence[str]) -> Iterator[Table]:
@@ -51,13 +50,10 @@ def _best_layers_table(ranking: Ranking, shared: Mapping[str, Sequence[Candidate
     rows = []
     shown_differences: list[Difference] = []
     for candidates in shared.values():
-        pairs = all_pairs(len(candidates))
-        # Those with the first come first.
-        scores = [best_layer_score(c.result, c.path) for c in candidates]
-        task_differences = paired_differences(scores, pairs)
-        shown_differences += task_differences[: len(candidates) - 1]
-        differences = iter(task_differences)
-        for candidate in candidates:
+        differences = differences_from_first([readable_score(c.result) for c in candidates])
+        shown_differences += differences
+        compared: list[tuple[str | Cell, ...]] = [("", ""), *(x.cells for x in differences)]
+        for candidate, cells in zip(candidates, compared, strict=True):
             result, first = candidate.result, candidate is candidates[0]
             rows.append(
                 TableRow.of(
@@ -66,7 +62,7 @@ def _best_layers_table(ranking: Ranking, shared: Mapping[str, Sequence[Candidate
                     _sparkline(candidate, candidates),
                     f"{result.best_layer}/{result.model.n_layers}",
                     score_cell(candidate.score, None, result.task.metric),
-                    *(("", "") if first else next(differences).cells),
+                    *cells,
                 )
             )
     return Table(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from probes.boards.comparable import SAME_FLOOR, SAME_MODEL, SAME_PAIR, R, selec
 from probes.boards.soundness import require_sound
 from probes.common.errors import UserError
 from probes.common.files import sha256
+from probes.common.grouping import grouped
 from probes.common.process import infrequent_garbage_collection
 from probes.data.registered import corpora
 from probes.data.splits import DROPPED
@@ -27,6 +28,7 @@ from probes.extraction.reading.views import ViewName
 from probes.frames.frame import IDENTITY, frame_of_files
 from probes.frames.header_columns import values
 from probes.frames.joined_results import results_with_evidence
+from probes.frames.record_status import reasons_outdated
 from probes.frames.record_validation import validated
 from probes.measurements.plugin_keys import source_of
 from probes.probing.recomputed_records import number_text, require_recomputed, why_not_recomputed
@@ -111,18 +113,15 @@ def place_of_submission(path: Path) -> Path:
 
 def by_submission(records: Mapping[Path, R]) -> dict[Path, dict[Path, R]]:
     """The records of each submission, by its place."""
-    submissions: dict[Path, dict[Path, R]] = defaultdict(dict)
-    for path, record in records.items():
-        submissions[place_of_submission(path)][path] = record
-    return dict(submissions)
+    submissions = grouped(records.items(), lambda item: place_of_submission(item[0]))
+    return {place: dict(of_place) for place, of_place in submissions.items()}
 
 
 def _used_results(all_records: Mapping[Path, Record]) -> tuple[dict[Path, Result], list[LeftOff]]:
     frame = frame_of_files(all_records)
     records = frame.records()
-    reasons = {path: why_not_recomputed(record, path) for path, record in records.items()}
-    older = frame.only(frame.headers["older"]).paths
-    reasons |= dict.fromkeys(older, "there is one of a newer definition")
+    outdated = dict(zip(records, reasons_outdated(frame.headers), strict=True))
+    reasons = {path: outdated[path] or why_not_recomputed(x, path) for path, x in records.items()}
     counting = {path: record for path, record in records.items() if not reasons[path]}
     for path, record in counting.items():
         require_sound(record, path)
@@ -278,7 +277,7 @@ def _require_own_twins(submission: Submission, board: Submission) -> None:
     for path, result in submission.results.items():
         if values(result, IDENTITY) in on_board:
             new_results = new.get(place_of_submission(path), {})
-            for twin in select_like(twins_of(result, new_results), result, SAME_FLOOR)[0]:
+            for twin in select_like(twins_of(result, new_results), result, SAME_FLOOR):
                 raise UserError(
                     f"{twin}: would count as a random twin of {result.model.name}, which is on the "
                     "board; put what you submit into a folder of its own."

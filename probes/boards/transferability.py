@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from probes.common.errors import counted
+from probes.common.grouping import grouped
 from probes.statistics.metrics import decimals
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 from probes.tasks.builtin import group_of_task
@@ -55,11 +56,12 @@ def mean_rank_table(scores: pd.DataFrame) -> Table:
     """
     tasks, left_out = complete_tasks(scores)
     layer_ranks = ranks(scores)
-    groups: dict[str, list[str]] = {}
-    for task in tasks:
-        groups.setdefault(group_of_task(task), []).append(task)
     lines = {"mean rank": tasks} if tasks else {}
-    lines |= {f"{x} ({len(y)})": y for x, y in groups.items() if 1 < len(y) < len(tasks)}
+    lines |= {
+        f"{x} ({len(y)})": y
+        for x, y in grouped(tasks, group_of_task).items()
+        if 1 < len(y) < len(tasks)
+    }
     rows = []
     for label, group_tasks in lines.items():
         mean = layer_ranks[group_tasks].mean(axis=1)

@@ -247,16 +247,6 @@ def add_recipes(parser: argparse.ArgumentParser, purpose: str) -> None:
     )
 
 
-def add_older(parser: argparse.ArgumentParser) -> None:
-    """Add `--older`."""
-    parser.add_argument(
-        "--older",
-        action="store_true",
-        help="also, and marked, what another version or an older definition of a task or "
-        "measurement gave",
-    )
-
-
 def add_places(parser: argparse.ArgumentParser) -> None:
     """Add `--data-dir` and `--cache-dir`."""
     parser.add_argument(

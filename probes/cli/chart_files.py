@@ -114,13 +114,11 @@ def _chart_of_view(
     definition: Measurement, name: str, by_model: RecordsByModel, style: Style
 ) -> Plot:
     """The chart of a view; errors of plug-ins become messages for the user."""
-    from probes.boards.score_charts import Plot
+    from probes.boards.score_charts import view_plot
 
     view = next(x for x in definition.shows if not isinstance(x, Pivot) and x.name == name)
     try:
-        missing = view.missing(by_model)
-        empty = by_model.records.keys() <= missing.keys()
-        return Plot(None if empty else view.chart(by_model, style), missing)
+        return view_plot(view, by_model, style)
     except Exception as error:
         if reason := plugin_failure(error, definition.name, None, ""):
             raise UserError(f"{definition.name}: {reason}") from error

@@ -23,9 +23,8 @@ from probes.cli.arguments import RUN
 from probes.cli.chart_files import figure
 from probes.common.errors import UserError, counted, listed, names_in
 from probes.common.registry import did_you_mean
-from probes.common.terminal import progress
 from probes.frames.frame import load
-from probes.frames.joined_results import marked_records, results_with_evidence
+from probes.frames.joined_results import results_with_evidence
 from probes.frames.long_frame import long_frame
 from probes.frames.measurement_tables import measurement_tables
 from probes.measurements.measurement import get_measurement, probe_measurements
@@ -107,7 +106,7 @@ class Results:
         Raises:
             UserError: there are several and none is named, or no results of this one.
         """
-        return layer_frame(self._selected(probe, model, corpus), probe)
+        return layer_frame(self._selected(probe, model, corpus))
 
     def to_latex(
         self,
@@ -273,13 +272,11 @@ class Figure:
         return target
 
 
-def load_results(*places: str | os.PathLike[str], older: bool = False) -> Results:
-    """All results and records below some folders.
+def load_results(*places: str | os.PathLike[str]) -> Results:
+    """All results and records below some folders that this version would compute.
 
     Args:
         places: folders, or patterns such as ``results/*/ewt``.
-        older: also what another version, or an older definition of a task or measurement gave. Such
-            columns and `marks` say "older", with the beginning of the record's key.
 
     Raises:
         UserError: a folder does not exist, or there are no records in any of them.
@@ -290,7 +287,7 @@ def load_results(*places: str | os.PathLike[str], older: bool = False) -> Result
         if not matches:
             raise UserError(f"{pattern}: there is no such folder; name a folder of results.")
         folders += [path for path in matches if path.is_dir()]
-    records = records_below(folders, older=older)
+    records = records_below(folders)
     return Results(
         results_in_order(results_with_evidence(records)), measured=corpus_records_of(records)
     )
@@ -301,12 +298,12 @@ def results_in_order(results: Mapping[Path, Result]) -> dict[Path, Result]:
 
     def sort_key(path_and_result: tuple[Path, Result]) -> tuple[object, ...]:
         result = path_and_result[1]
-        return result.model.random_seed is not None, table_order(result.task.name), result.older
+        return result.model.random_seed is not None, table_order(result.task.name)
 
     return dict(sorted(results.items(), key=sort_key))
 
 
-def results_below(folders: Iterable[Path], *, older: bool = False) -> dict[Path, Result]:
+def results_below(folders: Iterable[Path]) -> dict[Path, Result]:
     """All results below the folders, with their evidence; see `records_below`.
 
     Nothing else is read.
@@ -316,7 +313,7 @@ def results_below(folders: Iterable[Path], *, older: bool = False) -> dict[Path,
     """
     folders = tuple(folders)
     names = [SCORES, *(x.name for x in probe_measurements())]
-    results = results_with_evidence(records_below(folders, older=older, measurements=names))
+    results = results_with_evidence(records_below(folders, measurements=names))
     if not results:
         raise no_results(folders)
     return results
@@ -332,7 +329,6 @@ def records_below(
     folders: Iterable[Path],
     flag: str = "",
     *,
-    older: bool = False,
     measurements: Collection[str] | None = None,
 ) -> dict[Path, Record]:
     """All records below the folders; see `probes.frames.frame.load`.
@@ -340,8 +336,6 @@ def records_below(
     Args:
         flag: the option that names another folder, which errors suggest.
         measurements: only records of these.
-        older: mark what another version, or an older definition gave. If not, records of which
-            there are newer ones are left out, with a message.
 
     Raises:
         UserError: a folder does not exist, or there are no records in any of them.
@@ -355,16 +349,7 @@ def records_below(
     # Callers that name measurements say themselves how to make them.
     if frame.headers.empty and measurements is None:
         raise no_results(folders, flag)
-    if older:
-        return marked_records(frame)
-    left_out = frame.headers[frame.headers["older"]]
-    if len(left_out):
-        of = sorted({*left_out["task"].fillna(left_out["measurement"])})
-        progress.say(
-            f"left out {counted(len(left_out), 'record')} of older definitions of {', '.join(of)}; "
-            "`show --older` has them, and `load_results(…, older=True)`"
-        )
-    return frame.only(~frame.headers["older"]).records()
+    return frame.records()
 
 
 def no_results(folders: Iterable[Path], flag: str = "") -> UserError:

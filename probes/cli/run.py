@@ -13,7 +13,7 @@ from probes.boards.breakdown_tables import tables_by_unit
 from probes.boards.floors import with_floor
 from probes.boards.layer_tables import score_tables, with_stored
 from probes.boards.leaderboard_csv import write_leaderboard
-from probes.boards.paired import LayerScore, closing_tables, layer_scores
+from probes.boards.paired import LayerScore, best_layer_score, closing_tables
 from probes.cli.results import Results, merged
 from probes.common.errors import UserError
 from probes.common.files import require_writable
@@ -249,12 +249,11 @@ def compare_models(runs: Sequence[ModelRun]) -> list[Table]:
         try:
             if not has_arrays(path, SUMS):
                 read_predictions(path)  # which a run's own results must have
-            (score,) = layer_scores(result, path, [result.best_layer])
+            return best_layer_score(result)
         except UserError as error:
             title = f"{result.model.name} · {result.task.name} · {result.probe.family}"
             runs[0].omissions.failed[f"{title} in the comparison"] = str(error)
             raise
-        return score
 
     return closing_tables((x for run in runs for x in run.results.values()), score_of)
 

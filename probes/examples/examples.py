@@ -229,16 +229,24 @@ class Examples:
 
     def rows(self, split: str, view: View, vectors: StoredVectors) -> list[Ints]:
         """First and end row of each example's span, then of its second span. Each (n, 2)."""
-        part = self.splits[split]
-        texts, number = part.text_numbers
-        start = vectors.starts[[view.index[text] for text in texts]][number]
+        texts, number = self.splits[split].text_numbers
+        return self.rows_from(split, vectors.starts[[view.index[text] for text in texts]][number])
+
+    def rows_from(self, split: str, start: Ints, numbers: Ints | slice = slice(None)) -> list[Ints]:
+        """First and end row of the spans of some examples, as `rows`.
+
+        Args:
+            start: first row of each example's text. Shape (n,).
+            numbers: numbers of the examples; by default all.
+        """
         if self.view in ("masked", "cut"):
             return [np.stack([start, start + 1], axis=1)]
-        start -= np.array([text.kept_span[0] for text in texts], dtype=np.int64)[number]
-        spans = [part.spans]
-        if self.n_spans == 2:
-            spans.append(part.second_spans)
-        return [span + start[:, None] for span in spans]
+        part = self.splits[split]
+        texts, number = part.text_numbers
+        kept_from = np.array([text.kept_span[0] for text in texts], dtype=np.int64)
+        offset = (start - kept_from[number][numbers])[:, None]
+        spans = [part.spans, part.second_spans] if self.n_spans == 2 else [part.spans]
+        return [span[numbers] + offset for span in spans]
 
 
 def collect_examples(task: Task, corpus: Corpus, hiding: ViewName) -> Examples:

@@ -118,6 +118,10 @@ def _uniform(seed: int, name: str) -> float:
     return int.from_bytes(digest[:6]) / 2**48
 
 
+NO_TYPES = "its examples have no types"
+"""The reason why a task has no control task."""
+
+
 def has_types(examples: Examples) -> bool:
     """Whether every example has a type, as control labels need."""
     return all(e.type for part in examples.splits.values() for e in part.examples)

@@ -14,9 +14,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import repeat
 from pathlib import Path
@@ -30,14 +30,15 @@ from probes.common.errors import DiskError, UserError, counted
 from probes.common.files import default_cache, published, sha256
 from probes.common.terminal import progress
 from probes.frames.header_columns import HEADER_KINDS, NUMBER, TEXT, WHOLE, values
+from probes.frames.record_status import reasons_outdated
 from probes.frames.record_validation import validated
 from probes.measurements.measurement import measurements as loaded_measurements
-from probes.measurements.plugin_keys import is_current
+from probes.measurements.plugin_keys import RULES_OF_KEYS
 from probes.records.record import SCHEMA_VERSION, Record
 from probes.records.record_files import (
+    arrays_exist,
     comparable_content,
     file_state,
-    is_complete,
     is_published,
     read_record,
     read_records,
@@ -70,17 +71,16 @@ File = tuple[str, int | None, int | None]
 HEADERS, ROWS = ".record-headers.parquet", ".record-rows.parquet"
 """Files of the cache, in the folder of results."""
 
-VERSION = f"{__version__} schema {SCHEMA_VERSION} frame 2"
+VERSION = f"{__version__} schema {SCHEMA_VERSION} {RULES_OF_KEYS} frame 3"
 """A cache of another version is not used; to be raised when the same record gives another frame."""
+
+_MOST_REASONS = 3
+"""Number of reasons that one message has."""
 
 IDENTITY = ["model", "revision", "full_key"]
 """Columns that are equal for duplicates. The key covers the weights, or the seed that they were
 drawn with, the corpus, the task and its version (and so the view), the probe's specification,
 pooling, projection and precision, and the measurement with its options."""
-
-DEFINED = ("task", "probe", "measurement")
-"""Kinds of things that may be defined again: a task, how it is probed, a measurement. For each, a
-header says where it is defined (``task_place``), how (``task_definition``), and its version."""
 
 ReadRecord = Callable[[Path], Record]
 
@@ -142,19 +142,21 @@ def load(
     read: ReadRecord = read_record,
     cached: bool = True,
     write: bool = False,
+    say: bool = True,
 ) -> RecordFrame:
     """All records below the folders as one frame, without duplicates.
 
     Of duplicates, the one in the folder named first is kept, and within a folder the most complete
     one. Published records come after all others. Records that cannot be read, or cannot be of their
-    measurement, are named in messages and left out. The column ``older`` says which ones are of a
-    definition of their task, probing or measurement for which there is a newer one.
+    measurement, are named in messages and left out. So are those that this version would compute in
+    another way (`probes.frames.record_status`); one message counts them.
 
     Args:
         measurements: only these.
         read: reads a record that is not in the cache of a folder.
         cached: whether the caches in the folders are used.
         write: whether they are brought up to date.
+        say: whether records of other versions are counted in a message.
     """
     records: dict[Path, Record] = {}
 
@@ -162,7 +164,7 @@ def load(
         return records.get(path) or validated(read(path), path)
 
     if not folders:
-        return replace(empty := frame_of({}), headers=empty.headers.assign(older=False))
+        return frame_of({})
     parts = []
     folders = tuple(dict.fromkeys(folders))
     for number, folder in enumerate(folders):
@@ -193,22 +195,36 @@ def load(
     frame = RecordFrame(headers, rows, read_validated)
     if measurements is not None:
         frame = frame.only(headers["measurement"].isin([*measurements]))
-    return _frame_without_duplicates(frame)
+    return _most_complete(_current(frame, say=say))
 
 
 def frame_of_files(records: Mapping[Path, Record]) -> RecordFrame:
-    """The frame of records that were read from files, without duplicates; see `load`."""
+    """The frame of records that were read from files, without duplicates, current or not."""
     files: dict[File, Record] = {
         (quote(str(path), errors="surrogateescape"), *file_state(path)): record
         for path, record in records.items()
     }
     frame = replace(frame_of(files), read=records.__getitem__)
-    return _frame_without_duplicates(replace(frame, headers=frame.headers.assign(folder=0)))
+    return _most_complete(replace(frame, headers=frame.headers.assign(folder=0)))
 
 
-def _frame_without_duplicates(frame: RecordFrame) -> RecordFrame:
-    frame = _most_complete(frame)
-    return replace(frame, headers=frame.headers.assign(older=_is_older(frame)))
+def _current(frame: RecordFrame, *, say: bool) -> RecordFrame:
+    """The records that this version would compute; a message counts the others."""
+    reasons = reasons_outdated(frame.headers)
+    if say and any(reasons):
+        for path, reason in zip(frame.paths, reasons, strict=True):
+            if reason:
+                progress.detail(f"left out {path}: {reason}")
+        kinds = Counter(filter(None, reasons))
+        first = [reason for reason, _ in kinds.most_common(_MOST_REASONS)]
+        first += ["…"] * (len(kinds) > len(first))
+        progress.say(
+            f"left out {counted(kinds.total(), 'record')} of another version ({'; '.join(first)}); "
+            "probe again to compute them anew, or see them with the version that made them (-v "
+            "names them)"
+        )
+    # Typed, since an empty list would select no columns.
+    return frame.only(pd.Series([not x for x in reasons], frame.headers.index, dtype=bool))
 
 
 def _are_shipped(paths: Sequence[Path]) -> list[bool]:
@@ -230,7 +246,7 @@ def _most_complete(frame: RecordFrame) -> RecordFrame:
     paths = dict(zip(headers.index, frame.paths, strict=True))
     # Scores can be compared with others only if their predictions are there.
     complete = [
-        not x or is_complete(paths[i], frame.read(paths[i]))
+        not x or arrays_exist(paths[i], frame.read(paths[i]))
         for i, x in zip(headers.index, several, strict=True)
     ]
     ranks = {"folder": True, "n_measured": False, "n_fits": False, "complete": False}
@@ -251,38 +267,6 @@ def _most_complete(frame: RecordFrame) -> RecordFrame:
         for path, kept_path in differing:
             progress.detail(f"left out {path}: {kept_path} has the same key and other content")
     return frame.only(is_kept)
-
-
-def _is_older(frame: RecordFrame) -> pd.Series:
-    """True for records with a newer definition of their task, probing or measurement.
-
-    What this version with its plug-ins would compute counts, then the highest version, then what
-    was written last. A plug-in is defined for all models and corpora at once; the suite's own tasks
-    and measurements may have another version for each, since published results are not computed
-    again.
-    """
-    headers, paths = frame.headers, frame.paths
-    for kind in DEFINED:
-        key, definition, version = (f"{kind}_{x}" for x in ("place", "definition", "version"))
-        several = headers.groupby(key)[definition].transform("nunique") > 1
-        if not several.any():
-            continue
-        rivals = headers[several]
-        records = [(path := paths[i], frame.read(path)) for i in rivals.index]
-        rivals = rivals.assign(
-            current=[is_current(record) for _, record in records],
-            written=[_time_written(record, path) for path, record in records],
-        )
-        ordered = rivals.sort_values(["current", version, "written"], kind="stable")
-        best = ordered.drop_duplicates(key, keep="last").set_index(key)[definition]
-        headers = headers.drop(rivals.index[rivals[definition] != rivals[key].map(best)])
-    return pd.Series(~frame.headers.index.isin(headers.index), frame.headers.index)
-
-
-def _time_written(record: Record, path: Path) -> str:
-    """The time at which a record was written; those of older versions do not say."""
-    changed = datetime.fromtimestamp(file_state(path)[0] / 1e9, UTC).isoformat()
-    return record.provenance.get("written", changed)
 
 
 # The cache of a folder, in which paths are relative to it.

@@ -5,7 +5,6 @@ Without pandas, which is slow to import.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -13,40 +12,18 @@ from typing import Any, NamedTuple
 
 from probes.data.splits import DROPPED
 from probes.examples.scoring import control_metric
-from probes.measurements.plugin_keys import digests, has_current_numerics, is_current, plug_ins_text
+from probes.measurements.plugin_keys import key_follows, plug_ins_text
 from probes.records.record import Record, completeness, limit_of, short_digest, task_marks
 from probes.records.result import Result
-from probes.tasks.task import plain_name
 
 TEXT, WHOLE, NUMBER, TRUTH = "text", "Int64", "float64", "boolean"
 """Types of columns. Whole numbers and truth values may be missing."""
 
 
-def _definition_digest(record: Record, kind: str, name: object) -> str:
-    """A digest of where something is defined.
-
-    A plug-in is defined for all models and corpora at once. Tasks and measurements of the suite may
-    be of another version for each, since published results are not computed again.
-    """
-    model, corpus = record.model, record.corpus
-    vectors = record.base and record.base.name, record.pooling, record.dtype, record.project
-    identity = model.name, model.revision, model.digest, corpus.name, corpus.digest, vectors
-    return _digest_of_parts(kind, name, () if _sources(record, kind) else identity)
-
-
-def _request(record: Record) -> object:
-    """Everything that a measurement is asked for; a plug-in's source says what options it has."""
-    options = "" if _sources(record, "measurement") else sorted(record.settings.items())
-    task, probe = record.task and record.task.name, record.probe and record.probe.family
-    return task, probe, record.measurement, options
-
-
-def _sources(record: Record, kind: str) -> dict[str, str]:
-    return digests(plug_in for plug_in in record.plug_ins if plug_in.kind == kind)
-
-
-def _digest_of_parts(*parts: object) -> str:
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+def _sources_as_json(record: Record) -> str:
+    """Kind, name and SHA-256 of every plug-in; empty if there is none."""
+    sources = [(plug_in.kind, plug_in.name, plug_in.sha256) for plug_in in record.plug_ins]
+    return json.dumps(sources) if sources else ""
 
 
 class HeaderColumn(NamedTuple):
@@ -96,13 +73,10 @@ OF_ALL = {
     "n_fits": HeaderColumn(WHOLE, lambda x: completeness(x.extent)[1]),
     # Equal for scores and the evidence behind them.
     "subject": HeaderColumn(TEXT, lambda x: json.dumps(evidence_key(x))),
-    # See `probes.frames.frame.load`.
-    "measurement_place": HeaderColumn(
-        TEXT, lambda x: _definition_digest(x, "measurement", _request(x))
-    ),
-    "measurement_definition": HeaderColumn(
-        TEXT, lambda x: _digest_of_parts(x.measurement_version, _sources(x, "measurement"))
-    ),
+    # See `probes.frames.record_status`.
+    "key_follows": HeaderColumn(TRUTH, key_follows),
+    "sources": HeaderColumn(TEXT, _sources_as_json),
+    "written": HeaderColumn(TEXT, lambda x: x.provenance.get("written", "")),
 }
 """Columns of every header."""
 
@@ -113,21 +87,6 @@ OF_TASKS = {
     "probe": HeaderColumn(TEXT, lambda x: x.probe.family),
     "probe_spec": HeaderColumn(TEXT, lambda x: short_digest(x.probe.digest)),
     "probe_digest": HeaderColumn(TEXT, lambda x: x.probe.digest),
-    "task_place": HeaderColumn(
-        TEXT, lambda x: _definition_digest(x, "task", plain_name(x.task.name))
-    ),
-    "task_definition": HeaderColumn(
-        TEXT,
-        lambda x: _digest_of_parts(
-            x.task.version, x.task.metric, _sources(x, "task"), _sources(x, "metric")
-        ),
-    ),
-    "probe_place": HeaderColumn(
-        TEXT, lambda x: _definition_digest(x, "", (x.task.name, x.probe.family))
-    ),
-    "probe_definition": HeaderColumn(TEXT, lambda x: x.inputs),
-    # The way of probing has no version; `_is_older` of the frame sorts by one all the same.
-    "probe_version": HeaderColumn(WHOLE, lambda x: 0),
     "probe_hidden": HeaderColumn(WHOLE, lambda x: x.probe.hidden),
 }
 """Further columns, missing where there is no task."""
@@ -143,14 +102,6 @@ OF_SCORES = {
     "probe_parameters": HeaderColumn(WHOLE, lambda x: int(x.facts["probe_parameters"])),
 }
 """Further columns of scores."""
-
-COMPUTED = {
-    "numerics": HeaderColumn(
-        TEXT, lambda x: "of this version" if has_current_numerics(x) else "of another version"
-    ),
-    "outdated": HeaderColumn(TRUTH, lambda x: not is_current(x)),
-}
-"""Further columns that depend on this version and on the plug-ins it has loaded: never stored."""
 
 HEADER_KINDS = {name: x.kind for name, x in (OF_ALL | OF_TASKS | OF_SCORES).items()}
 
@@ -171,4 +122,4 @@ def values(record: Record, columns: Iterable[str]) -> tuple[Any, ...]:
 def _columns_of_kind(of_task: bool, of_scores: bool) -> dict[str, HeaderColumn]:
     """Columns of records with a task or without, of scores or of something else."""
     of_task_and_scores = (OF_TASKS if of_task else {}) | (OF_SCORES if of_scores else {})
-    return OF_ALL | of_task_and_scores | COMPUTED
+    return OF_ALL | of_task_and_scores

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from probes.common.errors import UserError
 from probes.frames.header_columns import evidence_key
+from probes.frames.record_status import why_outdated
 from probes.frames.record_validation import as_result
 from probes.measurements.measurement import get_measurement, measurements
-from probes.measurements.plugin_keys import is_current
 from probes.records.record import Record, completeness
 from probes.records.record_files import read_record
 from probes.records.result import SCORES, Result
 
 # Pandas is slow to import.
 if TYPE_CHECKING:
-    from probes.frames.frame import ReadRecord, RecordFrame
+    from probes.frames.frame import ReadRecord
 
 
 def results_with_evidence(records: Mapping[Path, Record]) -> dict[Path, Result]:
@@ -55,15 +55,6 @@ def _evidence_in_order(records: Sequence[Record]) -> list[Record]:
     return sorted(records, key=rank)
 
 
-def marked_records(frame: RecordFrame) -> dict[Path, Record]:
-    """The records of a frame; those of older definitions, or of another version, are marked."""
-    older = dict(zip(frame.paths, frame.headers["older"], strict=True))
-    return {
-        path: record.model_copy(update={"older": older[path] or not is_current(record)})
-        for path, record in frame.records().items()
-    }
-
-
 def find_results(folder: Path, read: ReadRecord = read_record) -> dict[Path, Result]:
     """All results below `folder` by their paths, read afresh; see `probes.frames.frame.load`.
 
@@ -72,15 +63,14 @@ def find_results(folder: Path, read: ReadRecord = read_record) -> dict[Path, Res
     """
     from probes.frames.frame import load
 
-    frame = load(folder, read=read, cached=False)
-    return results_with_evidence(frame.only(~frame.headers["older"]).records())
+    return results_with_evidence(load(folder, read=read, cached=False, say=False).records())
 
 
 def read_result(path: Path) -> Result:
-    """The result at `path`, with the evidence beside it; it may be of an older definition.
+    """The result at `path`, with the evidence beside it.
 
     Raises:
-        UserError: it cannot be read, or is not a record of scores.
+        UserError: it cannot be read, is of another version, or is not a record of scores.
     """
     from probes.frames.frame import load
 
@@ -88,7 +78,8 @@ def read_result(path: Path) -> Result:
     if record.measurement != SCORES:
         raise UserError(f"{path}: a record of {record.measurement}; name that of the scores.")
     result = as_result(record, path)
-    records = marked_records(load(path.parent, cached=False))
+    if reason := why_outdated(result):
+        raise UserError(f"{path}: {reason}; run it again, or use the version that made it.")
     # It may have any name, or be a duplicate.
-    marked_result = result.model_copy(update={"older": not is_current(result)})
-    return results_with_evidence({path: marked_result, **records})[path]
+    records = load(path.parent, cached=False).records()
+    return results_with_evidence({path: result, **records})[path]

@@ -19,7 +19,14 @@ from probes.measurements.row_filters import (
     rows_where,
     worded,
 )
-from probes.statistics.metrics import axis_of, decimals, is_percent, label_of
+from probes.statistics.metrics import (
+    axis_of,
+    decimals,
+    is_percent,
+    label_of,
+    scale_of,
+    with_percent,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,7 +92,7 @@ class Lines:
         rows = [row for row in rows_in(shown_rows) if row["value"] is not None]
         several = len({row["model"] for row in rows}) > 1
         unit = printed_unit(rows[0]) if rows else self._metrics[0]
-        scale = 100 if is_percent(unit) else 1
+        scale = scale_of(unit)
         points, levels, apart_of = [], {}, {}
         fixed = [name for name, condition in self.where.items() if isinstance(condition, str)]
         if self.line:  # Baselines have the last panels.
@@ -150,7 +157,7 @@ class Lines:
             return f"{label_of(self._metrics[0])}, {axis_of(unit)}"
         if len(self._metrics) == 1:
             return axis_of(unit)
-        return self.title.lower() + (", %" if is_percent(unit) else "")
+        return with_percent(self.title.lower(), unit)
 
 
 @dataclass(frozen=True)

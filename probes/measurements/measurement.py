@@ -126,6 +126,20 @@ class EvidenceRequest(Request):
     typed: bool
     headline: Mapping[int, float | None] = field(default_factory=dict)
 
+    @classmethod
+    def behind(cls, scores: Result, seeds: int = 1, level: Level = "full") -> EvidenceRequest:
+        """Request for evidence behind all scores of a result."""
+        return cls(
+            tuple(scores.extent),
+            scores.model.n_layers,
+            seeds,
+            level,
+            probe=scores.probe,
+            best=scores.best_layer,
+            typed=scores.examples.typed,
+            headline=scores.headline,
+        )
+
     @property
     def three_layers(self) -> tuple[int, ...]:
         """The lowest, the best and the highest layer, for expensive evidence."""
@@ -144,7 +158,7 @@ def _none(*_: Any) -> None:
     return None
 
 
-def _nothing_further(result: Result) -> str:
+def _nothing_further(request: EvidenceRequest) -> str:
     return ""
 
 
@@ -197,8 +211,8 @@ class Measurement:
         shares_arrays: whether the arrays have neither text nor labels, such as sums over sentences,
             and may be passed on where a licence forbids text.
         variant_for_items: the measurement to make instead for a corpus of items.
-        missing_of: called with a result; returns a further reason for which it lacks this
-            measurement, such as its layers, or "".
+        missing_of: called with the `EvidenceRequest` of stored scores; returns a further reason
+            why they lack this measurement, such as their layers, or "".
         more_tables: called with a record; returns tables that follow those of the views.
         csv_lines: called with a record; returns the lines of its CSV file, by column.
         csv_name: name of that file without its ending; by default the measurement's name.
@@ -221,7 +235,7 @@ class Measurement:
     head: Literal["", "needed", "used"] = ""
     shares_arrays: bool = False
     variant_for_items: str = ""
-    missing_of: Callable[[Result], str] = _nothing_further
+    missing_of: Callable[[EvidenceRequest], str] = _nothing_further
     more_tables: Callable[[Record], Sequence[Table]] = _no_more_tables
     csv_lines: Callable[[Record], Iterable[Mapping[str, AxisValue]]] = csv_lines
     csv_name: str = ""
@@ -263,9 +277,9 @@ class Measurement:
         # The task of a stored result lacks what the function of a plug-in may ask of one.
         is_plug_in = measurements.origin(self.name) is not None
         reason = "" if is_plug_in else self.missing(result.task, result.probe, "full")
-        return reason or self.missing_of(result) or UNMEASURED
+        return reason or self.missing_of(EvidenceRequest.behind(result)) or UNMEASURED
 
-    def is_complete(self, record: Record, request: Request) -> bool:
+    def covers(self, record: Record, request: Request) -> bool:
         """Whether a stored record has all that is requested, and evidence has the same scores."""
         from probes.records.record import includes
 

@@ -26,10 +26,10 @@ from probes.measurements.table_cells import score_cell
 from probes.records.result import UNMEASURED
 from probes.statistics.metrics import (
     axis_of,
-    is_percent,
     label_of,
     printed_sd,
     quantity,
+    scale_of,
 )
 from probes.tables.table import NOTHING, Cell, Table, TableRow, marks_meaning
 
@@ -372,7 +372,7 @@ class ByLayer:
 
         rows = self.shown_rows(shown_records).dropna(subset="value")
         units = [printed_unit(row) for row in rows_in(rows)]
-        scales = [100 if is_percent(unit) else 1 for unit in units]
+        scales = [*map(scale_of, units)]
         ends = {x: rows[x].astype(float) * scales for x in ("value", "low", "high")}
         panels = [axis_of(unit) for unit in units]
         return charts.lines(rows.assign(panel=panels, line="", x=rows["layer"], **ends), style)

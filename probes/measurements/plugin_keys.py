@@ -1,4 +1,4 @@
-"""Plug-ins that a record depends on, and checks if this version would compute the same record.
+"""Plug-ins that a record depends on, and whether its key follows from what it says.
 
 Keys identify plug-ins by the digests of their sources.
 """
@@ -6,6 +6,7 @@ Keys identify plug-ins by the digests of their sources.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import product
 
 from probes.common.errors import UserError
 from probes.common.origin import described, failing_line
@@ -14,10 +15,9 @@ from probes.data.registered import corpora
 from probes.extraction.reading.windows import LEFT_TO_RIGHT_RULE, WINDOW_RULE
 from probes.measurements.measurement import get_measurement, measurements
 from probes.records.header import PlugIn
-from probes.records.probe_spec import PROBES
-from probes.records.record import Inputs, Record, record_key
+from probes.records.record import RESAMPLING, Inputs, Record, numerics_version, record_key
 from probes.statistics.metrics import metrics
-from probes.tasks.builtin import tasks, version_of
+from probes.tasks.builtin import tasks
 from probes.tasks.task import Task, plain_name
 from probes.training.families import probe_families
 
@@ -25,6 +25,20 @@ REGISTRIES: dict[str, Registry[object]] = {
     registry.noun: registry  # type: ignore[misc]
     for registry in (tasks, metrics, probe_families, measurements, corpora)
 }
+
+
+RULES_OF_KEYS = ", ".join(
+    map(
+        str,
+        (
+            WINDOW_RULE,
+            LEFT_TO_RIGHT_RULE,
+            RESAMPLING,
+            *(numerics_version(*of) for of in product(("", "regression"), ("linear", "mlp"))),
+        ),
+    )
+)
+"""What all keys depend on apart from what is measured; whoever stores `key_follows` stores it."""
 
 
 def plug_ins_of(
@@ -89,37 +103,13 @@ def digests(plug_ins: Iterable[PlugIn]) -> dict[str, str]:
     return {f"{plug_in.kind} {plug_in.name}": plug_in.sha256 for plug_in in plug_ins}
 
 
-def as_loaded(record: Record) -> bool:
-    """Whether a record comes from the sources loaded now.
-
-    Plug-ins that are not loaded count as unchanged.
-    """
-    recorded_digests = {(plug_in.kind, plug_in.name): plug_in.sha256 for plug_in in record.plug_ins}
-    used = {*recorded_digests, ("measurement", record.measurement)}
-    if record.task and record.probe:
-        used |= {
-            ("task", plain_name(record.task.name)),
-            ("metric", record.task.metric),
-            ("probe family", record.probe.family),
-        }
-    for kind, name in used:
-        origin = REGISTRIES[kind].origin(name)
-        now = origin and origin.sha256
-        if name in REGISTRIES[kind] and recorded_digests.get((kind, name)) != now:
-            return False
-    return True
-
-
 def plug_ins_text(plug_ins: Iterable[PlugIn]) -> str:
     """The plug-ins as text, with short digests; empty if there are none."""
     return ", ".join(f"{name} {sha256[:8]}" for name, sha256 in digests(plug_ins).items())
 
 
-def has_current_numerics(record: Record) -> bool:
-    """Whether this version would find the same numbers for the record's inputs and settings.
-
-    A measurement that is not loaded counts as unchanged.
-    """
+def key_follows(record: Record) -> bool:
+    """Whether this version gives a record's inputs, settings and versions the key that it has."""
     task = record.task
     # Keys are made before a model is loaded, when it may be unknown if it is causal.
     rules = {LEFT_TO_RIGHT_RULE}
@@ -140,9 +130,7 @@ def has_current_numerics(record: Record) -> bool:
         plug_ins=digests(x for x in record.plug_ins if x.kind != "measurement"),
     )
     name = record.measurement
-    version, spans_tasks = record.measurement_version, False
-    if name in measurements:
-        version, spans_tasks = get_measurement(name).version, get_measurement(name).spans_tasks
+    spans_tasks = name in measurements and get_measurement(name).spans_tasks
     # The record lacks the number of documents, the base's data type and the keys of scores.
     input_digests = {
         inputs.model_copy(update={"windows": rule, "few_documents": few}).digest
@@ -152,19 +140,6 @@ def has_current_numerics(record: Record) -> bool:
     if record.base or spans_tasks:
         input_digests = {record.inputs}
     source = source_of(record.plug_ins)
+    version = record.measurement_version
     keys = {record_key(digest, name, version, record.settings, source) for digest in input_digests}
     return record.key in keys
-
-
-def is_current(record: Record) -> bool:
-    """Whether this version, with the plug-ins loaded now, would compute this record.
-
-    Columns of the user's data and plug-ins that are not loaded count as unchanged.
-    """
-    if not as_loaded(record) or not has_current_numerics(record):
-        return False
-    if record.task is None or record.probe is None:
-        return True
-    version = version_of(record.task.name)
-    probe = PROBES.get(record.probe.family, record.probe)
-    return version in (None, record.task.version) and record.probe == probe

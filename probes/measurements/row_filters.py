@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from probes.measurements.table_cells import layer_marks
+from probes.records.best_layer import best_layer_rows
 from probes.records.row import HEADER, Row
 from probes.records.values import Interval
-from probes.statistics.metrics import is_percent, label_of, quantity
+from probes.statistics.metrics import label_of, quantity, with_percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +46,7 @@ class PlacesOf:
 
 @dataclass(frozen=True)
 class BestOnDev:
-    """In `where`: the value at which a metric of the same record is best on dev.
+    """In `where`: the layer at which a metric of the same record is best on dev.
 
     Attributes:
         where: further conditions on the rows of dev.
@@ -55,11 +56,9 @@ class BestOnDev:
     where: Where = field(default_factory=dict)
 
     def rows(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The row with the highest dev score of each record, of equal ones the first."""
-        scores = rows_where(frame, [self.metric], {**self.where, "split": "dev"}).dropna(
-            subset=["value"]
-        )
-        return scores.loc[scores.groupby(RECORD)["value"].idxmax()]
+        """The row of each record's best layer on dev; see `best_layer_rows`."""
+        dev = rows_where(frame, [self.metric], {**self.where, "split": "dev"})
+        return best_layer_rows(dev, RECORD)
 
 
 def rows_where(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> pd.DataFrame:
@@ -132,7 +131,7 @@ def printed_unit(row: Mapping[str, Any]) -> str:
 
 def metric_heading(metric: str) -> str:
     """A metric in heads and titles of tables."""
-    return label_of(metric) + (", %" if is_percent(metric) else "")
+    return with_percent(label_of(metric), metric)
 
 
 def axis_words(row: Mapping[str, Any], apart_from: Sequence[str] = ()) -> str:

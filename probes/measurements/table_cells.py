@@ -73,20 +73,15 @@ def group_cell(result: Result, layer: int, group: str) -> Cell:
 
 
 def estimate_cell(row: Row | None) -> Cell:
-    """`estimate_text` with the number itself."""
-    return Cell(estimate_text(row), value=row and row.value, interval=row and row.interval)
-
-
-def estimate_text(row: Row | None) -> str:
-    """A number with its interval, or why it has none."""
+    """A number with its interval in its text, or why there is none."""
     if row is None:
-        return NOTHING
+        return Cell(NOTHING)
     if row.value is None:
-        return f"undefined: {row.why}"
+        return Cell(f"undefined: {row.why}")
     text = f"{row.value:z.2f}"
     if row.interval is not None:
         text += f" [{row.interval[0]:z.2f}, {row.interval[1]:z.2f}]"
-    return text.replace("-", "−")
+    return Cell(text.replace("-", "−"), value=row.value, interval=row.interval)
 
 
 def interval_note(results: Sequence[Result]) -> str:
@@ -105,7 +100,12 @@ def few_note(results: Sequence[Result]) -> list[str]:
     units = " or ".join(dict.fromkeys(map(resampled_units, few)))
     tasks = dict.fromkeys(result.task.name for result in few)
     of = f" of {listed(tasks, 'and')}" if 0 < len(few) < len(results) else ""
-    return [f"No intervals and no tests{of}: fewer than {FEWEST} test {units}."] * bool(few)
+    return [no_intervals(units, of)] * bool(few)
+
+
+def no_intervals(units: str, of: str = "") -> str:
+    """A note on a test split with too few documents or sentences."""
+    return f"No intervals and no tests{of}: fewer than {FEWEST} test {units}."
 
 
 def resampled_units(result: Result) -> str:

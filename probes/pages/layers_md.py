@@ -13,6 +13,7 @@ from probes.boards.overview import confidence_set, sentence
 from probes.boards.transferability import all_ranks, correlation_table, mean_rank_table
 from probes.common.errors import printable_lines
 from probes.common.files import published
+from probes.common.grouping import grouped
 from probes.common.terminal import progress
 from probes.measurements.measurement import CSV_FIELDS, get_measurement
 from probes.measurements.table_cells import group_cell, group_metric_title, interval_note, task_head
@@ -27,10 +28,7 @@ from probes.tables.table import Table, cell_text, csv_line, marks_legend
 def layers_md(results: Sequence[Result]) -> str:
     """The text of `layers.md`."""
     first = results[0]
-    families = {
-        family: [result for result in results if result.probe.family == family]
-        for family in dict.fromkeys(result.probe.family for result in results)
-    }
+    families = grouped(results, lambda x: x.probe.family)
     title = escaped_markdown(f"# {model_title(first)} on {corpus_title(first)}")
     lines = [f"{title} (causal)" if first.model.causal else title, ""]
     marked: list[Table] = []

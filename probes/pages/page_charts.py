@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from probes.boards.score_charts import Plot
+from probes.boards.score_charts import Plot, view_plot
 from probes.boards.shown_together import model_key, model_labels, model_order
 from probes.common.errors import UserError
 from probes.common.files import published
@@ -52,10 +52,7 @@ class PageChart:
 
 def view_chart(view: ChartView, findings: RecordsByModel, style: Style, **more: Any) -> PageChart:
     """The chart of a view; `more` are further attributes of `PageChart`."""
-    missing = view.missing(findings)
-    title, note = caption(view, findings)
-    chart = None if findings.records.keys() <= missing.keys() else view.chart(findings, style)
-    return page_chart(Plot(chart, missing), style, title, note, **more)
+    return page_chart(view_plot(view, findings, style), style, *caption(view, findings), **more)
 
 
 def page_chart(plot: Plot, style: Style, title: str, note: str = "", **more: Any) -> PageChart:

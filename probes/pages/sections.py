@@ -16,6 +16,7 @@ from probes.boards.layer_tables import score_tables
 from probes.boards.overview import sentence
 from probes.boards.ranking_tables import size_cells
 from probes.boards.shown_together import CorpusGroup, Group, TaskResults
+from probes.common.grouping import grouped
 from probes.frames.header_columns import values
 from probes.frames.measurement_tables import findings_of, measurement_tables
 from probes.measurements.measurement import probe_measurements
@@ -281,7 +282,7 @@ def claims(
         path: x for path, x in corpus_records.items() if values(x, SAME_VECTORS) not in subjects
     }
     if reports := make_reports({}, "", alone):
-        tables = [_verdicts(report, "") for report in reports]
+        tables = [*map(_verdicts, reports)]
         sections.append(PageSection("Without scores", tables=tables))
     return PageSection(texts=texts, sections=sections)
 
@@ -305,15 +306,15 @@ def _claims_section(
         if report.model == model_title(first):
             counts = Counter(outcome.verdict for outcome in report.outcomes.values())
             title = f"{label}: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}"
-            tables = [_verdicts(report, group.probe)] if report.tested else []
+            tables = [_verdicts(report)] if report.tested else []
             texts = [] if report.tested else [report.not_tested]
             return PageSection(title, texts=texts, tables=tables, model=label, folded=folded)
     reason = f"{label}: no claim was tested (made by another version of its tasks or probe)."
     return PageSection(missing=[reason], model=label)
 
 
-def _verdicts(report: Report, probe: str) -> Table:
-    table = claims_table(report, probe)
+def _verdicts(report: Report) -> Table:
+    table = claims_table(report)
     # The last note is the same for all; the part begins with it.
     return replace(table, notes=table.notes[:-1])
 
@@ -321,10 +322,10 @@ def _verdicts(report: Report, probe: str) -> Table:
 def sources(models: Mapping[str, PageModel], records: Sequence[Record]) -> PageSection:
     """Corpora with licence and citation, models, runs and records behind the page's numbers."""
     corpora = {record.corpus.digest: record.corpus for record in records}
-    runs: dict[tuple[tuple[str, str], ...], list[Record]] = {}
-    for record in records:
-        facts = record.provenance.items() - {("written", record.provenance.get("written"))}
-        runs.setdefault(tuple(sorted(facts)), []).append(record)
+
+    def run_facts(record: Record) -> tuple[tuple[str, str], ...]:
+        return tuple(sorted(x for x in record.provenance.items() if x[0] != "written"))
+
     return PageSection(
         sections=[
             PageSection(
@@ -333,7 +334,8 @@ def sources(models: Mapping[str, PageModel], records: Sequence[Record]) -> PageS
             ),
             PageSection("Models", tables=[_models_table(models)]),
             PageSection(
-                "Runs", sections=[_run_section(facts, group) for facts, group in runs.items()]
+                "Runs",
+                sections=[_run_section(*run) for run in grouped(records, run_facts).items()],
             ),
             PageSection(f"Records: {len(records)}", tables=[_records_table(records)], folded=True),
         ],

@@ -16,18 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import EvidenceRequest, Level, measurement
+from probes.measurements.measurement import EvidenceRequest, measurement
 from probes.measurements.pivots import Pivot
-from probes.records.probe_spec import ProbeSpec
 from probes.records.record import FitsPerLayer
-from probes.records.result import Result
 from probes.records.row import Row
 from probes.records.values import Interval, ends
 from probes.statistics.bootstrap import Draws, bounds, draws_of, interval, replicates
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import Metric, mean_value, metrics
 from probes.statistics.sums import sparse_matrix
-from probes.tasks.task import Task
 from probes.training.families import why_not_convex
 
 if TYPE_CHECKING:
@@ -42,30 +39,25 @@ _NOTE = (
 )
 
 
-def _reason_not_to_concatenate(task: Task, probe: ProbeSpec, level: Level) -> str:
-    return why_not_convex(probe, "are fitted on concatenated layers")
+def _reason_of_layers(request: EvidenceRequest) -> str:
+    if 0 not in request.layers:
+        return "layer 0 was not probed"
+    return "only layer 0 was probed" if len(request.layers) == 1 else ""
 
 
 def _layers_above_embeddings(request: EvidenceRequest) -> FitsPerLayer:
-    """Layers above 0; none if layer 0 has no scores."""
-    if 0 not in request.layers:
+    if _reason_of_layers(request):
         return {}
     full = request.level == "full"
     layers = request.layers if full else (request.best or request.layers[-1],)
     return {layer: 1 for layer in layers if layer}
 
 
-def _reason_of_layers(result: Result) -> str:
-    if 0 not in result.extent:
-        return "layer 0 was not probed"
-    return "only layer 0 was probed" if len(result.extent) == 1 else ""
-
-
 @measurement(
     "conditional_probing",
     after="scores",
     version=2,
-    missing=_reason_not_to_concatenate,
+    missing=lambda task, probe, level: why_not_convex(probe, "are fitted on concatenated layers"),
     extent=_layers_above_embeddings,
     missing_of=_reason_of_layers,
     shows=(

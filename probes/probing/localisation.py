@@ -20,17 +20,14 @@ import numpy as np
 
 from probes.common.arrays import Floats
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import LOCALISATION, Level, Measured, Request, measurement
+from probes.measurements.measurement import LOCALISATION, EvidenceRequest, Measured, measurement
 from probes.measurements.pivots import Pivot
-from probes.records.probe_spec import ProbeSpec
 from probes.records.record import FitsPerLayer
-from probes.records.result import Result
 from probes.records.row import Row
 from probes.records.values import Estimate, ends
 from probes.statistics.bootstrap import LEVEL, bounds, draws_of, interval, replicates
 from probes.statistics.metrics import metrics
 from probes.statistics.partition import FEWEST
-from probes.tasks.task import Task
 from probes.training.families import why_not_convex
 
 if TYPE_CHECKING:
@@ -44,25 +41,20 @@ N_SAMPLES = 2
 """Number of bootstrap samples of the training split for the mix of all layers."""
 
 
-def _reason_without_mixes(task: Task, probe: ProbeSpec, level: Level) -> str:
-    return why_not_convex(probe, "are fitted on mixes")
-
-
-def _all_layers_or_none(request: Request) -> FitsPerLayer:
-    """All layers of the model, or none if only some are probed."""
+def _reason_without_all_layers(request: EvidenceRequest) -> str:
     has_all = len(request.layers) == request.n_layers + 1
-    return dict.fromkeys(request.layers, 1) if has_all else {}
+    return "" if has_all else "not all layers were probed"
 
 
-def _reason_without_all_layers(result: Result) -> str:
-    return "" if result.has_all_layers else "not all layers were probed"
+def _all_layers_or_none(request: EvidenceRequest) -> FitsPerLayer:
+    return {} if _reason_without_all_layers(request) else dict.fromkeys(request.layers, 1)
 
 
 @measurement(
     LOCALISATION,
     after="scores",
     version=2,
-    missing=_reason_without_mixes,
+    missing=lambda task, probe, level: why_not_convex(probe, "are fitted on mixes"),
     extent=_all_layers_or_none,
     missing_of=_reason_without_all_layers,
     shows=(

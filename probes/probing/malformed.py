@@ -25,7 +25,7 @@ from probes.extraction.reading.views import Text, view_over
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Level, Measured, measurement
 from probes.measurements.pivots import Pivot
-from probes.probing.stored_probes import StoredProbes, why_not
+from probes.probing.stored_probes import StoredProbes, why_not_applied
 from probes.records.probe_spec import ProbeSpec
 from probes.records.row import Row
 from probes.records.values import ends
@@ -175,7 +175,7 @@ NOTE = (
 
 
 def _reason_not_to_perturb(task: Task, probe: ProbeSpec, level: Level) -> str:
-    if reason := why_not(probe):
+    if reason := why_not_applied(probe):
         return reason
     labels_texts = task.shape in ("sentence", "text")
     return "a malformed sentence need not have the label of the whole one" if labels_texts else ""
@@ -219,7 +219,7 @@ def malformed(context: TaskContext) -> Measured:
     split, total = context.examples.splits["test"], len(context.examples.targets("test"))
     if context.examples.view != "plain":
         raise NotServedError("its examples hide words or bring texts of their own")
-    if not context.model.window:
+    if not context.model.reads_text:
         raise NotServedError("given vectors cannot be computed for malformed text")
     groups = {
         name: survivors(context.corpus.splits["test"], split, perturb)

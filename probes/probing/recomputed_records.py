@@ -18,7 +18,6 @@ from probes.common.arrays import Floats
 from probes.common.errors import UserError
 from probes.data.sentence import SPLITS
 from probes.data.splits import DROPPED
-from probes.measurements.plugin_keys import has_current_numerics
 from probes.probing.localisation import localisation, rows_of_gains, rows_of_scores
 from probes.probing.resampled_scores import (
     resampled_scores,
@@ -55,8 +54,6 @@ def why_not_recomputed(record: Record, path: Path) -> str:
     """The reason why a record cannot be recomputed; empty if it can."""
     if record.measurement not in (SCORES, *_EVIDENCE_ROWS):
         return "its numbers cannot be checked from what is stored"
-    if not has_current_numerics(record):
-        return "made by another version of the suite, the task or the probe"
     if record.task and record.task.metric not in metrics:
         return f"the metric {record.task.metric} is not loaded"
     needs_arrays = record.measurement != training_variance.name
@@ -178,7 +175,7 @@ def _training_variance(result: Result, path: Path) -> Iterator[Row]:
     yield from pooled_deviations(result, pooled(list(samples.values())), seeds)
     for layer, layer_scores in samples.items():
         yield deviation_row("layer_training_sd", pooled([layer_scores]), layer)
-    replicates = resampled_scores(result, path, result.layers)
+    replicates = resampled_scores(result, result.layers)
     testable = replicates is not None and replicates.sd is not None
     tested = p_best_of(replicates) if replicates and testable else dict.fromkeys(result.layers)
     for layer, p in tested.items():

@@ -30,11 +30,10 @@ from probes.statistics.replicates import Replicates
 from probes.statistics.sums import sparse_matrix
 
 
-def resampled_scores(result: Result, path: Path, layers: Sequence[int]) -> Replicates | None:
+def resampled_scores(result: Result, layers: Sequence[int]) -> Replicates | None:
     """The first fits' headline test scores at some layers in every resample.
 
-    Args:
-        path: the result's JSON file; predictions or sums are in the .npz file of the same name.
+    They come from predictions or sums in the .npz file beside the result's own file.
 
     Returns:
         None if the arrays are missing or cover too few clusters, or if the metric comes from a
@@ -43,8 +42,8 @@ def resampled_scores(result: Result, path: Path, layers: Sequence[int]) -> Repli
     Raises:
         UserError: the arrays cannot be read, or do not give the recorded scores.
     """
-    sums = stored_sums(result, path)
-    if sums is None:
+    path = result.path
+    if path is None or (sums := stored_sums(result, path)) is None:
         return None
     indices = [result.layers.index(layer) for layer in layers]
     scores = [result.score(layer) for layer in layers]
@@ -52,13 +51,14 @@ def resampled_scores(result: Result, path: Path, layers: Sequence[int]) -> Repli
     return replicates_of(result, result.key, sums[indices], stored_scores, layers, path)
 
 
-def rule_replicates(result: Result, path: Path) -> dict[str, Replicates]:
+def rule_replicates(result: Result) -> dict[str, Replicates]:
     """The headline test scores of baselines with stored sums, in every resample.
 
     Raises:
         UserError: the arrays cannot be read, or do not give the recorded scores.
     """
-    if not has_arrays(path, RULES):
+    path = result.path
+    if path is None or not has_arrays(path, RULES):
         return {}
     arrays, name = read_arrays(path, RULES), result.task.metric
     metric, replicates = metrics.get(name), {}

@@ -17,8 +17,7 @@ from probes.examples.scoring import (
     references,
     rule_scores,
 )
-from probes.measurements.measurement import Measured, Request, measurement
-from probes.records.record import FitsPerLayer
+from probes.measurements.measurement import Measured, measurement
 from probes.records.record_files import Arrays, has_arrays, read_arrays, unreadable_arrays
 from probes.records.result import SCORES, Result
 from probes.records.row import Row
@@ -34,11 +33,12 @@ if TYPE_CHECKING:
     from probes.measurements.layer_fits import Fits
 
 
-def _seeds_per_layer(request: Request) -> FitsPerLayer:
-    return dict.fromkeys(request.layers, request.seeds)
-
-
-@measurement(SCORES, of="task", version=3, extent=_seeds_per_layer)
+@measurement(
+    SCORES,
+    of="task",
+    version=3,
+    extent=lambda request: dict.fromkeys(request.layers, request.seeds),
+)
 def scores(context: TaskContext) -> Measured:
     """Scores of probes at every layer, with intervals and baselines.
 

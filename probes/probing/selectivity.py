@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from probes.examples.scoring import control_labels, control_metric, known_number
+from probes.examples.scoring import NO_TYPES, control_labels, control_metric, known_number
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import EvidenceRequest, Measured, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.record import FitsPerLayer
-from probes.records.result import Result
 from probes.records.row import Row
 from probes.records.values import Interval, ends
 from probes.statistics.bootstrap import bounds, draws_of, interval, replicates
@@ -39,16 +38,16 @@ N_CONTROLS, N_CONVEX_CONTROLS = 3, 10
 """Draws per layer; the second number with full evidence."""
 
 
+def _reason_without_controls(request: EvidenceRequest) -> str:
+    return "" if request.typed else NO_TYPES
+
+
 def _controls_per_layer(request: EvidenceRequest) -> FitsPerLayer:
-    if not request.typed:
+    if _reason_without_controls(request):
         return {}
     full, convex = request.level == "full", not is_seeded(request.probe)
     layers = request.layers if full or convex else request.three_layers
     return dict.fromkeys(layers, N_CONVEX_CONTROLS if full and convex else N_CONTROLS)
-
-
-def _reason_without_controls(result: Result) -> str:
-    return "" if result.examples.typed else "its examples have no types"
 
 
 @measurement(

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Level, Measured, Request, measurement
+from probes.measurements.measurement import Measured, Request, measurement
 from probes.measurements.pivots import Pivot
 from probes.probing.scores import intervals_by_metric
-from probes.records.probe_spec import PROBES, ProbeSpec
+from probes.records.probe_spec import PROBES
 from probes.records.record import FitsPerLayer
 from probes.records.row import AxisValue, Row
 from probes.records.values import ends
-from probes.tasks.task import Task
 
 if TYPE_CHECKING:
     from probes.measurements.context import TaskContext
@@ -36,10 +35,6 @@ def _feature_draws_per_layer(request: Request) -> FitsPerLayer:
     return dict.fromkeys(request.layers, n_draws)
 
 
-def _reason_not_sparse(task: Task, probe: ProbeSpec, level: Level) -> str:
-    return "" if probe.family == _FAMILY else "only sparse probes have a number of features"
-
-
 _NOTE = (
     "Features by which class means of the training examples differ most (Gurnee et al. 2023), and "
     "as many features drawn at random: mean over draws."
@@ -50,7 +45,9 @@ _NOTE = (
     "sparse_probing",
     after="scores",
     extent=_feature_draws_per_layer,
-    missing=_reason_not_sparse,
+    missing=lambda task, probe, level: (
+        "" if probe.family == _FAMILY else "only sparse probes have a number of features"
+    ),
     shows=(
         Pivot(
             "score by number of features k",

@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     import torch
 
     from probes.measurements.context import TaskContext
-    from probes.training.layer_probe import LayerProbe
 
 
-def why_not(probe: ProbeSpec) -> str:
+def why_not_applied(probe: ProbeSpec) -> str:
     """The reason why probes of a family cannot be applied; empty if they can."""
     can = probe.family in FOLDABLE
     return "" if can else f"only {', '.join(FOLDABLE)} probes are applied to other text"
@@ -61,28 +60,15 @@ class StoredProbes:
             vectors: vectors of words. Shape (words, H).
             spans: first and end row of each example's spans. Shape (n, spans, 2).
         """
-        return self.of_features(layer, span_means(vectors, spans))
+        import torch
+
+        from probes.training.standardisation import SpanRows
+
+        cpu_vectors = vectors.cpu()
+        means = [SpanRows.of(rows).means(cpu_vectors) for rows in spans.swapaxes(0, 1)]
+        return self.of_features(layer, torch.cat(means, dim=1))
 
     def of_features(self, layer: int, features: torch.Tensor) -> NDArray[Any]:
         """Predictions from concatenated mean vectors of spans: (n, H × spans) to (n, …)."""
-        return probe_predictions(self._probes[layer], features)
-
-
-def span_means(vectors: torch.Tensor, spans: Ints) -> torch.Tensor:
-    """Features of examples: the mean vectors of their spans, concatenated. (n, H × spans).
-
-    Args:
-        vectors, spans: see `StoredProbes.predict`.
-    """
-    import torch
-
-    from probes.training.standardisation import SpanRows
-
-    cpu_vectors = vectors.cpu()
-    return torch.cat([SpanRows.of(rows).means(cpu_vectors) for rows in spans.swapaxes(0, 1)], dim=1)
-
-
-def probe_predictions(probe: LayerProbe, features: torch.Tensor) -> NDArray[Any]:
-    """Predictions of a probe of class indices, in the form that scorers take. Shape (n, …)."""
-    predicted: NDArray[Any] = probe.predict(features)
-    return predicted if predicted.ndim == 1 else np.packbits(predicted > 0, 1)
+        predicted: NDArray[Any] = self._probes[layer].predict(features)
+        return predicted if predicted.ndim == 1 else np.packbits(predicted > 0, 1)

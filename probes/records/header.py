@@ -130,7 +130,7 @@ class ModelRecord(Frozen):
     hidden_size: int = Field(ge=0)
     parameters: int = Field(ge=0, lt=1 << 63)
     window: int = Field(ge=0)
-    """Tokens that the model reads at once, special ones included."""
+    """Tokens that the model reads at once, special ones included; 0 for given vectors."""
     causal: bool
     """Whether a word's vector knows only the words before it."""
     random_seed: int | None
@@ -138,3 +138,8 @@ class ModelRecord(Frozen):
     configuration: str = ""
     """SHA-256 over configuration and tokenizer, equal for a model and its random twins; empty for a
     model in memory, and in older records."""
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether it can read other texts; given vectors cannot."""
+        return self.window > 0

@@ -75,11 +75,9 @@ class Record(Frozen):
     notes: tuple[str, ...] = ()
     """Sentences that tables of the rows are followed by."""
     rows: Rows = Rows()
-    older: bool = Field(default=False, exclude=True)
-    """Whether its task or measurement has been defined again. Not part of the file."""
 
     @model_validator(mode="after")
-    def _sound(self) -> Record:
+    def _consistent(self) -> Record:
         bad_layers = [layer for layer in self.extent if not 0 <= layer <= self.model.n_layers]
         if bad_layers or min(self.extent.values()) < 1:
             raise ValueError(f"extent {self.extent} of a model of {self.model.n_layers} layers")
@@ -129,12 +127,11 @@ def model_title(record: Record) -> str:
 
 
 def task_marks(record: Record) -> list[str]:
-    """Remarks on a record's numbers: view, silver labels, other trees, older definition."""
-    marks: dict[str, bool] = {}
-    if record.task:
-        other_trees = record.corpus.other_trees and "heads" in record.task.needs
-        marks = {record.view: record.view != "plain", "silver": record.silver, TREES: other_trees}
-    marks[f"older {record.key[:8]}"] = record.older
+    """Remarks on a record's numbers: view, silver labels, other trees."""
+    if not record.task:
+        return []
+    other_trees = record.corpus.other_trees and "heads" in record.task.needs
+    marks = {record.view: record.view != "plain", "silver": record.silver, TREES: other_trees}
     return [mark for mark, holds in marks.items() if holds]
 
 

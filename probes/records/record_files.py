@@ -84,8 +84,8 @@ def name_of(record: Record) -> str:
     return record_name(*names, record.measurement, record.key)
 
 
-def is_complete(path: Path, record: Record) -> bool:
-    """Whether the arrays of the record at `path` are there, if it has any."""
+def arrays_exist(path: Path, record: Record) -> bool:
+    """Whether the file of arrays of the record at `path` is there, if it has any."""
     return not record.arrays or path.with_suffix(".npz").exists()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from probes.common.errors import UserError
 from probes.data.sentence import SPLITS
+from probes.records.best_layer import best_layer_of
 from probes.records.header import ExampleCounts, TaskRecord
 from probes.records.probe_spec import ProbeSpec
 from probes.records.record import Record
@@ -123,19 +124,10 @@ class Result(Record):
             rule_scores[str(row.axes[axis])][row.metric] = row.value
         return dict(rule_scores)
 
-    def best_of(self, layers: Collection[int], split: str = "dev") -> int:
-        """The layer with the best headline score on a split; of equal ones the lowest."""
-
-        def sort_key(layer: int) -> tuple[float, int]:
-            score = self.score(layer, split)
-            return float("-inf") if score is None else score, -layer
-
-        return max(layers, key=sort_key)
-
     @property
     def best_layer(self) -> int:
-        """The best of all layers; the lowest if no score on dev is defined (see `best_number`)."""
-        return self.best_of(self.layers)
+        """The best layer on dev; the lowest if no score there is defined (see `best_number`)."""
+        return best_layer_of({layer: self.score(layer, "dev") for layer in self.layers})
 
     @property
     def best_number(self) -> int | None:
@@ -168,11 +160,6 @@ class Result(Record):
             return layer not in self.floor_test.above
         low, _ = ends(self.interval(layer))
         return self.floor is not None and (score if low is None else low) <= self.floor[1]
-
-    @property
-    def has_all_layers(self) -> bool:
-        """Whether every layer of the model was probed."""
-        return len(self.layers) == self.model.n_layers + 1
 
     @property
     def headline(self) -> dict[int, float | None]:

@@ -194,7 +194,7 @@ class LazyModel:
         try:
             encoder = self.in_memory or self._load(lm_head=True)
             if not encoder.has_head:
-                raise NoHeadError(f"--model {self.source.name}: it has no language-model head.")
+                raise NoHeadError.of(self.source.name)
         except NoHeadError as error:
             self._head_error = error
             raise

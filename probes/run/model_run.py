@@ -27,7 +27,7 @@ from probes.probing.scores import read_predictions
 from probes.records.parameters import read_parameters
 from probes.records.probe_spec import PROBES
 from probes.records.record import FitsPerLayer, Inputs, Record, record_key, record_name
-from probes.records.record_files import Index, is_complete
+from probes.records.record_files import Index, arrays_exist
 from probes.records.result import SCORES, Result
 from probes.run.config import RunConfig
 from probes.run.inputs import LazyCorpus, LazyModel
@@ -261,7 +261,7 @@ class ModelRun:
                     and job.path not in self._made
                     and datetime.fromisoformat(record.provenance["written"]) < self.began
                 )
-                if job.definition.is_complete(record, request) and not replaces:
+                if job.definition.covers(record, request) and not replaces:
                     extent = {}
                 else:  # with all that is stored, so that nothing is lost
                     extent = job.definition.merged(record.extent, extent)
@@ -289,7 +289,7 @@ class ModelRun:
             if record.key != job.key:
                 raise UserError(f"{path}: the record of another key; delete it and run again.")
             self._validated[path] = record
-        return record if is_complete(path, record) else None
+        return record if arrays_exist(path, record) else None
 
     def _request(self, job: Job) -> Request | None:
         """Request for a job; None if it should not be made at all."""
@@ -311,16 +311,7 @@ class ModelRun:
                 self.omissions.not_made(job.title, reason)
             return None
         # Evidence stands behind all scores there are, not only those that this run asks for.
-        return EvidenceRequest(
-            tuple(scores.extent),
-            n_layers,
-            self.config.seeds,
-            self.config.level,
-            probe=scores.probe,
-            best=scores.best_layer,
-            typed=scores.examples.typed,
-            headline=scores.headline,
-        )
+        return EvidenceRequest.behind(scores, self.config.seeds, self.config.level)
 
     def missing(self, job: Job) -> str:
         """The reason why evidence is not made for the task and probe of a job; empty if it is."""

@@ -83,8 +83,22 @@ def axis_of(name: str) -> str:
 
 
 def is_percent(name: str) -> bool:
-    """Whether tables show the number times 100."""
+    """Whether tables and charts show the number times 100."""
     return quantity(name).percent
+
+
+POINTS = 100
+"""Factor of shares where they are shown, and of all scores that have one scale with them."""
+
+
+def scale_of(name: str) -> int:
+    """Factor by which charts multiply the number, as tables do."""
+    return POINTS if is_percent(name) else 1
+
+
+def with_percent(text: str, name: str) -> str:
+    """A heading of the number, with ``, %`` if it is a share."""
+    return text + (", %" if is_percent(name) else "")
 
 
 def bounds_of(name: str) -> tuple[float, float]:
@@ -325,7 +339,7 @@ def printed_score(value: float | None, metric: str) -> str:
         return "–"
     # `z` prints a small negative number as 0.0, not as −0.0.
     if is_percent(metric):
-        return f"{100 * value:z.1f}".replace("-", "−")
+        return f"{POINTS * value:z.1f}".replace("-", "−")
     digits = quantity(metric).digits
     return decimals(value, digits) if digits else f"{value:,.0f}".replace("-", "−")
 
@@ -339,5 +353,5 @@ def decimals(value: float, digits: int) -> str:
 def printed_sd(value: float, metric: str) -> str:
     """A standard deviation of scores, with one digit more than scores have: 0.12, .0031."""
     if is_percent(metric):
-        return f"{100 * value:.2f}"
+        return f"{POINTS * value:.2f}"
     return decimals(value, 4)

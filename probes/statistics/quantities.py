@@ -206,7 +206,6 @@ erased_variance | share of variance erased | % |  | positive |
 # Interchange interventions.
 log_odds_ratio |  | nats |  |  | Arora et al. 2024, section 4
 flipped |  | % |  | share | Geiger et al. 2021
-interchange_accuracy |  | % |  | share | Geiger et al. 2021
 
 # Behaviour.
 pair_accuracy | accuracy | % |  | share | Warstadt et al. 2020

@@ -459,22 +459,22 @@ def heat_map(
         across_cell = (step - mark_room) / 2 - 1
         size = 3 * mark_room**2 / style.text
         parts.append(_mark_layer("point", shape, _MARKED, size=size, xOffset=across_cell))
-    return in_panels(
-        {"layer": parts},
-        frame,
-        style,
-        columns,
-        title,
-        _panel_sizes(frame, step, tall),
-        x="independent",
-        y="independent",
-    )
+    return _grids(parts, frame, style, columns, title, (step, tall))
 
 
-def _panel_sizes(frame: pd.DataFrame, wide: float, tall: float) -> list[tuple[float, float]]:
-    """The width and height of each panel, given those of a cell."""
-    shapes = frame.groupby("panel", sort=False)[["column", "row"]].nunique()
-    return [(wide * across, tall * down) for across, down in shapes.to_numpy().tolist()]
+def _grids(
+    parts: Sequence[dict[str, Any]],
+    frame: pd.DataFrame,
+    style: Style,
+    columns: int,
+    title: str,
+    cell: tuple[float, float],
+) -> Spec:
+    """Panels of rows and columns, in each of which a cell has this width and height."""
+    shapes = frame.groupby("panel", sort=False)[["column", "row"]].nunique().to_numpy().tolist()
+    sizes = [(cell[0] * across, cell[1] * down) for across, down in shapes]
+    own = "independent"
+    return in_panels({"layer": parts}, frame, style, columns, title, sizes, x=own, y=own)
 
 
 def _column_heads(names: Sequence[str], step: float, style: Style) -> dict[str, str]:
@@ -631,16 +631,7 @@ def pictures(
         # These marks are invisible; they give the chart its colour legend.
         _mark_layer("point", {**base, "color": shades}, opacity=0, size=0),
     ]  # fmt: skip
-    return in_panels(
-        {"layer": parts},
-        frame,
-        style,
-        columns,
-        title,
-        _panel_sizes(frame, step, step),
-        x="independent",
-        y="independent",
-    )
+    return _grids(parts, frame, style, columns, title, (step, step))
 
 
 def arcs(words: Sequence[str], edges: pd.DataFrame, style: Style, *, title: str = "") -> Spec:

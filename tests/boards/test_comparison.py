@@ -10,7 +10,12 @@ from board_by_hand import N, put
 from results_by_hand import changed
 
 from probes.__main__ import main
-from probes.boards.paired import LayerScore, closing_tables, layer_scores, paired_differences
+from probes.boards.paired import (
+    LayerScore,
+    best_layer_score,
+    closing_tables,
+    paired_differences,
+)
 from probes.boards.ranking_tables import ranking_frame
 from probes.boards.rankings import make_rankings, named_candidates
 from probes.common.errors import UserError
@@ -36,7 +41,6 @@ def result(name, dev, task="pos", fingerprint="f", view="plain", digest="e", dty
         probe=PROBES["linear"],
         plug_ins=(),
         key="",
-        older=False,
         project=None,
         dtype=dtype,
         view=view,
@@ -121,10 +125,7 @@ def test_a_model_with_unreadable_predictions_is_set_apart_and_the_others_are_com
 
 def test_differences_end_where_those_of_the_metric_do():
     scores = [scored(result(name, x), n) for name, x, n in (("a", 0.99, 4), ("b", 0.01, 396))]
-    noisy = [
-        replace(x, replicates=replace(x.replicates, sd=y))
-        for x, y in zip(scores, (0.5, 0.5), strict=True)
-    ]
+    noisy = [replace(x, replicates=replace(x.replicates, sd=0.5)) for x in scores]
     (found,) = paired_differences(noisy, [(0, 1)])
     assert found.interval[0] == -1
     assert -0.2 < found.interval[1] < 0.8  # −.98 + 1.96 · .5 · √2
@@ -142,13 +143,8 @@ def stored_results(tmp_path):
 
 def in_a_run(folder, *models):
     """By model, the cells of the difference from the first and of p at the end of a run."""
-    found = {r.model.name: (path, r) for path, r in find_results(folder).items()}
-
-    def score_of(result):
-        path, _ = found[result.model.name]
-        return layer_scores(result, path, [result.best_layer])[0]
-
-    (table,) = closing_tables([found[name][1] for name in models], score_of)
+    found = {result.model.name: result for result in find_results(folder).values()}
+    (table,) = closing_tables([found[name] for name in models], best_layer_score)
     return {row.cells[1].text: row.cells[4:] for row in table.rows}
 
 
@@ -163,9 +159,8 @@ def test_p_is_that_of_a_simulation(stored_results):
         moved += 0.01 * (rng.standard_t(4, n) - rng.standard_t(4, n))
         p = (np.abs(moved) / moved.std() >= share / moved.std()).mean()
         assert tested.value == pytest.approx(p, abs=3 * np.sqrt(p * (1 - p) / 2000) + 1 / 2001)
-        assert found.interval == pytest.approx(
-            np.quantile(moved - share, [0.025, 0.975]), abs=0.006
-        )
+        ends = np.quantile(moved - share, [0.025, 0.975])
+        assert found.interval == pytest.approx(ends, abs=0.006)
 
 
 def test_a_run_and_compare_say_the_same_of_a_pair(stored_results, capsys):
@@ -190,16 +185,9 @@ def test_random_twins_do_not_change_the_p_of_trained_models(stored_results):
 
 
 def test_ranks_separate_what_a_run_separates(stored_results):
-    order = list(WRONG)
-    above = {
-        (one, other): in_a_run(stored_results, *order)[other][1].value < 0.05
-        for one, other in [("first", other) for other in order[1:]]
-    }
-    assert above == {
-        ("first", "second"): False,
-        ("first", "third"): True,
-        ("first", "last"): True,
-    }
+    run = in_a_run(stored_results, *WRONG)
+    above = {model: run[model][1].value < 0.05 for model in WRONG if model != "first"}
+    assert above == {"second": False, "third": True, "last": True}
     (ranking,) = make_rankings(named_candidates(find_results(stored_results)))
     frame = ranking_frame(ranking)
     places = dict(zip(frame["model"], frame["place"].map(str), strict=True))
@@ -229,7 +217,7 @@ def test_models_on_other_test_examples_are_corrected_by_themselves(tmp_path):
         path = put(tmp_path, model, "pos", wrong)
         result = read_result(path)
         result = changed(result, "examples", test_digest=digest)
-        return layer_scores(result, path, [result.best_layer])[0]
+        return best_layer_score(result)
 
     one = [scored(model, wrong, "d") for model, wrong in WRONG.items()]
     other = [scored(f"{model}, again", wrong, "e") for model, wrong in [("a", 20), ("b", 34)]]

@@ -110,19 +110,12 @@ def test_two_records_of_the_same_numbers_are_refused(results, others):
 
 def test_the_table_has_a_row_for_each_layer(results, others):
     table = next(use_tables(results, others, "linear"))
-    assert table.heads == (
-        "layer",
-        "decodable\naccuracy\nc\nn = 9",
-        "said\nreadable\nc",
-        "lost\ndrop\nc",
-    )
-    assert [[cell.text for cell in row.cells] for row in table.rows] == [
-        ["0", "50.0", "20.0", "10.0"],
-        ["1", "75.0", "90.0", "–"],
-    ]
-    assert (
-        "What it says. What is lost. Columns with another n are on other examples" in table.notes[0]
-    )
+    heads = ("decodable\naccuracy\nc\nn = 9", "said\nreadable\nc", "lost\ndrop\nc")
+    assert table.heads == ("layer", *heads)
+    rows = [[cell.text for cell in row.cells] for row in table.rows]
+    assert rows == [["0", "50.0", "20.0", "10.0"], ["1", "75.0", "90.0", "–"]]
+    said = "What it says. What is lost. Columns with another n are on other examples"
+    assert said in table.notes[0]
 
 
 def answers(given, n):

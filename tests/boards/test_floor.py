@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from board_by_hand import N, put, put_evidence
-from results_by_hand import make_result, variance_rows, with_intervals
+from results_by_hand import make_result, variance_rows, with_intervals, with_rows
 from scipy.stats import binom, binomtest
 from statistics_simulation import false_floors
 
@@ -17,7 +17,7 @@ from probes.frames.joined_results import find_results, read_result
 from probes.pages.layers_md import layers_md
 from probes.probing.scores import RULES
 from probes.records.record_files import read_arrays, write_record
-from probes.records.row import Rows
+from probes.records.row import Row
 from probes.tables.printing import TIE
 
 
@@ -27,14 +27,8 @@ def make_twin(scores, task="pos", **more):
 
 def scored(layer_0, type_majority, *, majority=0.2, twin=None, **more):
     """A result whose other layer scores .9, and its floor's candidates."""
-    given = make_result(
-        scores=(layer_0, 0.9),
-        baselines={
-            "majority": {"accuracy": majority},
-            "type majority": {"accuracy": type_majority},
-        },
-        **more,
-    )
+    rules = {"majority": {"accuracy": majority}, "type majority": {"accuracy": type_majority}}
+    given = make_result(scores=(layer_0, 0.9), baselines=rules, **more)
     if twin is None:
         return given
     return with_floor(given, [make_twin((twin, twin - 0.1))])
@@ -62,11 +56,8 @@ def test_the_floor_is_the_highest_and_says_of_what(given, expected):
 
 def test_a_twin_is_scored_at_its_best_layer_on_test():
     twin = make_twin((0.6, 0.7, 0.4))
-    on_dev = {0: 0.5, 1: 0.6, 2: 0.7}
-    rows = [
-        row._replace(value=on_dev[row.layer]) if row.split == "dev" else row for row in twin.rows
-    ]
-    twin = twin.model_copy(update={"rows": Rows.of(rows)})
+    on_dev = [Row("accuracy", x, layer, split="dev") for layer, x in enumerate((0.5, 0.6, 0.7))]
+    twin = with_rows(twin, on_dev)
     assert twin.best_layer == 2
     given = with_floor(make_result(scores=(0.5, 0.9, 0.9)), [twin])
     assert given.floor == ("random twin", 0.7)
@@ -143,11 +134,7 @@ def test_a_twin_counts_if_it_was_asked_the_same_wherever_it_lies(tmp_path, chang
 
 def test_one_table_in_forty_has_a_layer_above_the_floor_where_all_are_equal():
     # It was one in five when a layer's own interval was compared with the floor's number.
-    for name, n_documents, ratio in (
-        ("layer 0", 20, 0.0),
-        ("layer 0", 60, 1.0),
-        ("a rule", 60, 2.0),
-    ):
+    for name, n_documents, ratio in (("layer 0", 20, 0.0), ("layer 0", 60, 1.0), ("a rule", 60, 2.0)):  # fmt: skip
         found = false_floors(name, n_documents, ratio, n_sets=400)
         assert 0 < found <= binom.ppf(0.999, 400, 0.025) / 400
 

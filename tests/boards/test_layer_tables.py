@@ -15,19 +15,15 @@ from probes.records.row import Row
 
 
 def with_breakdowns(n_labels=2, n_layers=3):
-    result = make_result(
-        scores=[0.1 * i for i in range(n_layers)], groups={"few": 3, "many": 1200, "none": 0}
-    )
+    scores = [0.1 * i for i in range(n_layers)]
+    result = make_result(scores=scores, groups={"few": 3, "many": 1200, "none": 0})
     rows = []
     for layer in result.layers:
         rows.append(Row("accuracy", 0.5, layer, axes={"group": "few"}))
         rows.append(Row("accuracy", 0.875, layer, 0.85, 0.9, axes={"group": "many"}))
         for i in range(n_labels):
-            scores = {"precision": 0.5, "recall": None, "f1": 0.25}
-            rows += [
-                Row(name, x, layer, n=100 - i, axes={"label": f"L{i}"})
-                for name, x in scores.items()
-            ]
+            for name, value in (("precision", 0.5), ("recall", None), ("f1", 0.25)):
+                rows.append(Row(name, value, layer, n=100 - i, axes={"label": f"L{i}"}))
     return with_rows(result, rows)
 
 
@@ -38,17 +34,15 @@ def test_groups_are_columns_and_layers_rows():
 
 
 def test_a_result_without_groups_or_labels_has_no_such_table():
-    result = make_result(scores=[0.1, 0.2])
-    assert label_table(result) is None
-    assert group_table(result) is None
+    bare = make_result(scores=[0.1, 0.2])
+    assert (label_table(bare), group_table(bare)) == (None, None)
 
 
 def test_rare_labels_are_left_out_unless_asked_for():
     result = with_breakdowns(25)
     table = label_table(result)
-    assert [row[:4] for row in table.texts] == [
-        (f"L{i}", str(100 - i), "50.0", "–") for i in range(20)
-    ]
+    expected = [(f"L{i}", str(100 - i), "50.0", "–") for i in range(20)]
+    assert [row[:4] for row in table.texts] == expected
     assert table.notes[0].endswith("5 more with --all")
     assert len(label_table(result, most=None).rows) == 25
 
@@ -167,12 +161,15 @@ def test_learning_curves_of_layers_and_the_labels_alone():
     result = with_found(bare(scores=(0.5, 0.9, 0.7)), "description_length", curves(3))
     once = with_found(bare(), "description_length", curves(1))
     chart, missing = view_of("description_length", "learning", {"m": result, "once": once})
-    assert [(row["line"], row["x"], row["value"]) for row in data_of(chart)] == [
-        *(("layer 0", 20, 1.0), ("layer 0", 50, 0.9)),
-        *(("layer 1", 20, 0.5), ("layer 1", 50, 0.1)),
-        *(("layer 2", 20, 0.8), ("layer 2", 50, 0.4)),
-        *(("labels alone", 20, 1.5), ("labels alone", 50, 1.2)),
-    ]
+    drawn = {}
+    for row in data_of(chart):
+        drawn.setdefault(row["line"], []).append((row["x"], row["value"]))
+    assert drawn == {
+        "layer 0": [(20, 1.0), (50, 0.9)],
+        "layer 1": [(20, 0.5), (50, 0.1)],
+        "layer 2": [(20, 0.8), (50, 0.4)],
+        "labels alone": [(20, 1.5), (50, 1.2)],
+    }
     assert missing == {"once": "there is no record of it"}
 
 
@@ -189,13 +186,10 @@ def test_curves_have_the_same_numbers_and_say_why_there_are_none():
     assert missing == dict.fromkeys(("scores", "mlp", "part"), "there is no record of it")
     chart, without = view_of("description_length", "compression", results)
     assert column(chart, "value") == pytest.approx([1.5, 2.1])
-    assert (column(chart, "low")[0], column(chart, "high")[0]) == pytest.approx(
-        (300 / 220, 300 / 180)
-    )
-    assert (column(chart, "name"), column(chart, "level")) == (
-        ["labels alone"],
-        [pytest.approx(300 / 280)],
-    )
+    ends = [column(chart, end)[0] for end in ("low", "high")]
+    assert ends == pytest.approx([300 / 220, 300 / 180])
+    assert column(chart, "name") == ["labels alone"]
+    assert column(chart, "level") == pytest.approx([300 / 280])
     why = {**missing, "mlp": "only convex probes have an online code"}
     assert without == view_of("description_length", "learning", results)[1] == why
     chart, missing = view_of("localisation", "mix", results)
@@ -210,11 +204,8 @@ def test_curves_have_the_same_numbers_and_say_why_there_are_none():
 def test_layers_are_marked_as_alike_only_where_training_variance_was_measured():
     scores = (0.5, 0.7, 0.69, 0.68)
     marked = make_result(scores=scores, p_best=[0.001, None, 0.049, 0.05])
-    tied = [row.cells[1].tied for row in score_table([marked]).rows[:4]]
-    assert tied == [False, False, False, True]
-    plain = [row.cells[1] for row in score_table([bare(scores=scores)]).rows[:4]]
-    assert [cell.tied for cell in plain] == [False] * 4
-    assert [cell.best for cell in plain] == [False, True, False, False]
+    assert marks(marked) == {0: "", 1: "best", 2: "", 3: "tied"}
+    assert marks(bare(scores=scores)) == {0: "", 1: "best", 2: "", 3: ""}
 
 
 def test_colours_are_points_above_the_floor_on_one_scale():

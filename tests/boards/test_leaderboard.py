@@ -9,6 +9,7 @@ import pytest
 from board_by_hand import edited, place_of, put, put_evidence
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from results_by_hand import mix_rows
 
 from probes.boards.leaderboard_csv import COLUMNS, tidy, write_leaderboard
 from probes.common.errors import printable
@@ -105,46 +106,28 @@ def test_a_measurement_stored_twice_has_one_row_per_layer(tmp_path, capsys):
 def test_evidence_fills_columns_of_the_rows_of_its_scores(tmp_path):
     path = put(tmp_path, "m", "pos", 9, p_best=[0.03, None])
     put(tmp_path, "other", "pos", 9, p_best=False)
-    codes = [
-        Row("codelength", 50.0, 0, 40.0, 80.0, split="train"),
-        Row("compression", 4.0, 0, 2.5, 5.0, split="train"),
-        Row("compression", 2.0, split="train", axes={"baseline": "labels alone"}),
-    ]
-    mixes = [
-        Row("mix_score", 0.5, 0),
-        Row("mix_score", 0.5, 0, split="dev"),
-        Row("total_gain", None, why="no gain"),
-        Row("expected_layer", 0.75, None, 0.5, 1.0),
-        Row("centre_of_gravity", None, why="no gain"),
-        Row("kl", None, why="no gain"),
-    ]
-    controls = [
-        Row("selectivity", 0.25, 1, 0.125, 0.375),
-        Row("accuracy", 0.75, 1),
-        Row("accuracy", 0.625, 1, axes={"draw": 1}),
-    ]
-    gains = [Row("added_bits", 0.5, 1, 0.25, 0.75), Row("added_points", 0.0625, 1)]
-    put_evidence(path, "description_length", codes)
-    put_evidence(path, "conditional_probing", gains)
-    put_evidence(path, "localisation", mixes)
-    put_evidence(path, "selectivity", controls)
-    frame = read(tmp_path)
-    first, second, *others = frame.to_dict("records")
-    assert (
-        first["evidence"]
-        == second["evidence"]
-        == "training_variance selectivity conditional_probing description_length localisation"
-    )
+    evidence = {
+        "selectivity": [Row("selectivity", 0.25, 1, 0.125, 0.375), Row("accuracy", 0.75, 1)],
+        "conditional_probing": [Row("added_bits", 0.5, 1, 0.25, 0.75), Row("added_points", 0.0625, 1)],
+        "description_length": [
+            Row("codelength", 50.0, 0, 40.0, 80.0, split="train"),
+            Row("compression", 4.0, 0, 2.5, 5.0, split="train"),
+            Row("compression", 2.0, split="train", axes={"baseline": "labels alone"}),
+        ],
+        "localisation": mix_rows((0.5,), 0.0),
+    }  # fmt: skip
+    for name, rows in evidence.items():
+        put_evidence(path, name, rows)
     expected = {
         # 200 / 50, between 200 / 80 and 200 / 40.
         "codelength": (50.0, None),
         "compression": (4.0, None),
         "compression_low": (2.5, None),
         "compression_high": (5.0, None),
-        "expected_layer": (0.75, 0.75),
-        "expected_layer_low": (0.5, 0.5),
-        "expected_layer_high": (1.0, 1.0),
-        "centre_of_gravity": (None, None),
+        "expected_layer": (1.25, 1.25),
+        "expected_layer_low": (1.0, 1.0),
+        "expected_layer_high": (1.5, 1.5),
+        "centre_of_gravity": (1.5, 1.5),
         "selectivity": (None, 0.25),
         "selectivity_low": (None, 0.125),
         "selectivity_high": (None, 0.375),
@@ -159,16 +142,12 @@ def test_evidence_fills_columns_of_the_rows_of_its_scores(tmp_path):
         "sampling_sd": (0.01, 0.01),
         "training_sd": (0.01, 0.01),
     }
-    found = {name: tuple(map(known, (first[name], second[name]))) for name in expected}
-    assert found == expected
-    assert all(known(row[name]) is None for row in others for name in [*expected, "evidence"])
-    # In memory it is the same table.
-    same = tidy([read_result(path)])
-    assert {name: tuple(map(known, same[name])) for name in expected} == expected
-
-
-def known(value):
-    return None if pd.isna(value) else value
+    frame, in_memory = read(tmp_path), pd.DataFrame(tidy([read_result(path)]))
+    for found in (frame[:2], in_memory):
+        numbers = found[[*expected]].astype(float)
+        pd.testing.assert_frame_equal(numbers, pd.DataFrame(expected, dtype=float))
+        assert set(found["evidence"]) == {" ".join(["training_variance", *evidence])}
+    assert frame.loc[2:, [*expected, "evidence"]].isna().all(axis=None)
 
 
 def test_evidence_behind_other_scores_is_left_out(tmp_path):

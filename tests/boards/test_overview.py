@@ -1,5 +1,7 @@
 """Findings in words, and the marks of silver labels and of parts of a corpus."""
 
+import shlex
+
 import pandas as pd
 import pytest
 from board_by_hand import put
@@ -21,53 +23,24 @@ def made(scores=SCORES, p_best=None, half=0.02, **more):
     return with_intervals(make_result("pos", scores, p_best, **more), half)
 
 
+FLOORED = "30.0 points above the floor of 60.0 (type majority)."
+
+
 @pytest.mark.parametrize(
     ("result", "said"),
     [
-        (
-            made(p_best=TIED, **FLOOR),
-            "pos is decoded best at layers 2–3, 5 of 5: accuracy 90.0 [88.0, 92.0] at layer 2, "
-            "30.0 points above the floor of 60.0 (type majority).",
-        ),
-        (
-            made(**FLOOR),
-            "pos is decoded best at layer 2 of 5: accuracy 90.0 [88.0, 92.0], 30.0 points above "
-            "the floor of 60.0 (type majority).",
-        ),
-        (
-            # Layer 2 is the best on dev, which has other sentences.
-            made(p_best=[0.001, 0.001, 0.01, 1.0, 0.001, 0.001], **FLOOR),
-            "pos is decoded best at layer 3 of 5; layer 2, chosen on dev, is significantly worse: "
-            "accuracy 90.0 [88.0, 92.0], 30.0 points above the floor of 60.0 (type majority).",
-        ),
-        (
-            made(p_best=False, **FLOOR),
-            "pos is decoded best at layer 2 of 5 on dev: accuracy 90.0 [88.0, 92.0], 30.0 points "
-            "above the floor of 60.0 (type majority).",
-        ),
-        (
-            made(p_best=TIED, half=0.31, **FLOOR),
-            "pos is not significantly above the floor of 60.0 (type majority): accuracy 90.0 "
-            "[59.0, 121.0] at layer 2 of 5, the best on dev.",
-        ),
-        (
-            make_result("pos", (0.5, 0.7), **FLOOR),
-            "pos is decoded best at layer 1 of 1: accuracy 70.0 (no interval), 10.0 points above "
-            "the floor of 60.0 (type majority).",
-        ),
-        (
-            make_result("depth", (0.5, 0.703), metric="nspr"),
-            "depth is decoded best at layer 1 of 1: NSpr .703 (no interval), .203 above the floor "
-            "of .500 (layer 0).",
-        ),
-        (
-            make_result("pos", (0.5, 0.7), layers=(1, 2), baselines={"none": {}}),
-            "pos is decoded best at layer 2 of 2: accuracy 70.0 (no interval), with no floor to "
-            "compare it with.",
-        ),
+        (made(p_best=TIED, **FLOOR), f"pos is decoded best at layers 2–3, 5 of 5: accuracy 90.0 [88.0, 92.0] at layer 2, {FLOORED}"),
+        (made(**FLOOR), f"pos is decoded best at layer 2 of 5: accuracy 90.0 [88.0, 92.0], {FLOORED}"),
+        # Layer 2 is the best on dev, which has other sentences.
+        (made(p_best=[0.001, 0.001, 0.01, 1.0, 0.001, 0.001], **FLOOR), f"pos is decoded best at layer 3 of 5; layer 2, chosen on dev, is significantly worse: accuracy 90.0 [88.0, 92.0], {FLOORED}"),
+        (made(p_best=False, **FLOOR), f"pos is decoded best at layer 2 of 5 on dev: accuracy 90.0 [88.0, 92.0], {FLOORED}"),
+        (made(p_best=TIED, half=0.31, **FLOOR), "pos is not significantly above the floor of 60.0 (type majority): accuracy 90.0 [59.0, 121.0] at layer 2 of 5, the best on dev."),
+        (make_result("pos", (0.5, 0.7), **FLOOR), "pos is decoded best at layer 1 of 1: accuracy 70.0 (no interval), 10.0 points above the floor of 60.0 (type majority)."),
+        (make_result("depth", (0.5, 0.703), metric="nspr"), "depth is decoded best at layer 1 of 1: NSpr .703 (no interval), .203 above the floor of .500 (layer 0)."),
+        (make_result("pos", (0.5, 0.7), layers=(1, 2), baselines={"none": {}}), "pos is decoded best at layer 2 of 2: accuracy 70.0 (no interval), with no floor to compare it with."),
         (make_result("pos", (None, None)), "pos has no best layer: no score on dev is defined."),
     ],
-)
+)  # fmt: skip
 def test_a_sentence_says_where_how_well_and_above_what(result, said):
     assert sentence(result) == said
 
@@ -79,7 +52,7 @@ def test_a_random_twin_is_a_floor():
 
 
 @pytest.fixture
-def silver_results(tmp_path):
+def silver(tmp_path):
     """Two models on silver labels and a part of a corpus."""
     marks = {"corpus__silver": ("upos",), "task__needs": ("upos",)}
     part = {"corpus__limited": True, "corpus__limit": 30}
@@ -88,62 +61,38 @@ def silver_results(tmp_path):
     return tmp_path
 
 
-def test_layers_md_marks_silver_labels_and_limits(silver_results):
-    text = layers_md(list(find_results(silver_results).values())[:1])
+def test_layers_md_marks_silver_labels_and_limits(silver):
+    text = layers_md(list(find_results(silver).values())[:1])
     assert text.startswith("# one on c 1, limit 30\n")
     assert "| pos (accuracy, silver) |" in text
     assert "- pos (silver), linear, layer 1: accuracy 95.0; 1 parameters" in text
 
 
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        (
-            ["show", "{}", "--by", "localisation"],
-            ["one · c, limit 30 · linear probe: no localisation"],
-        ),
-        (
-            ["show", "{}", "--by", "training_variance"],
-            ["one · c, limit 30 · linear probe · training variance", "pos (accuracy, silver)"],
-        ),
-        (
-            ["compare", "one", "two", "--results", "{}", "--format", "md"],
-            ["c 1, limit 30", "pos (accuracy, silver)"],
-        ),
-        (["leaderboard", "{}"], ["c 1, limit 30"]),
-    ],
-)
-def test_commands_mark_them_too(silver_results, capsys, command, said):
-    assert main([part.format(silver_results) for part in command]) == 0
-    text = " ".join(capsys.readouterr().out.split())
-    assert all(part in text for part in said)
-
-
 @pytest.fixture
-def two_types(tmp_path):
+def types(tmp_path):
     """One model in two types, and another one in float16."""
     for model, dtype, wrong in (("m", "float32", 20), ("m", "bfloat16", 40), ("n", "float16", 60)):
         put(tmp_path, model, "pos", wrong, dtype=dtype, groups={"near": 9})
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        (["leaderboard", "{}", "--format", "md"], ["| m |", "| m (bfloat16) |", "| n (float16) |"]),
-        (
-            ["compare", "m", "m (bfloat16)", "n (float16)", "--results", "{}", "--format", "md"],
-            ["| pos (accuracy), n = 9 | m |", "| | m (bfloat16) |", "| | n (float16) |"],
-        ),
-        (["claims", "{}"], ["m · c 1 · linear probe", "m (bfloat16) · c 1", "n (float16) · c 1"]),
-        (
-            ["show", "{}", "--by", "training_variance"],
-            ["m · c · linear", "m (bfloat16) · c · linear", "n (float16) · c · linear"],
-        ),
-    ],
-)
-def test_commands_name_the_type_that_a_model_ran_in(two_types, capsys, command, said):
-    assert main([part.format(two_types) for part in command]) == 0
+COMPARE_TYPES = "compare m 'm (bfloat16)' 'n (float16)' --results {} --format md"
+SAID = [
+    ("silver", "show {} --by localisation", ["one · c, limit 30 · linear probe: no localisation"]),
+    ("silver", "show {} --by training_variance", ["one · c, limit 30 · linear probe · training variance", "pos (accuracy, silver)"]),
+    ("silver", "compare one two --results {} --format md", ["c 1, limit 30", "pos (accuracy, silver)"]),
+    ("silver", "leaderboard {}", ["c 1, limit 30"]),
+    ("types", "leaderboard {} --format md", ["| m |", "| m (bfloat16) |", "| n (float16) |"]),
+    ("types", COMPARE_TYPES, ["| pos (accuracy), n = 9 | m |", "| | m (bfloat16) |", "| | n (float16) |"]),
+    ("types", "claims {}", ["m · c 1 · linear probe", "m (bfloat16) · c 1", "n (float16) · c 1"]),
+    ("types", "show {} --by training_variance", ["m · c · linear", "m (bfloat16) · c · linear", "n (float16) · c · linear"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("results", "command", "said"), SAID)
+def test_commands_mark_silver_labels_limits_and_types(request, capsys, results, command, said):
+    folder = request.getfixturevalue(results)
+    assert main(shlex.split(command.format(folder))) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert [part for part in said if part not in text] == []
 

@@ -24,10 +24,8 @@ def grouped(*records):
 
 def test_models_of_one_corpus_stand_together_each_before_its_twin():
     twin = geometry(FLAT, model="random:b", digest="r")
-    found, left_out = grouped(
-        twin, geometry(FLAT, model="a", digest="a"), geometry(FLAT, model="b")
-    )
-    assert (found, left_out) == ({"c 1": ["a", "b", "random:b"]}, [])
+    others = geometry(FLAT, model="a", digest="a"), geometry(FLAT, model="b")
+    assert grouped(twin, *others) == ({"c 1": ["a", "b", "random:b"]}, [])
 
 
 def test_titles_say_what_sets_groups_apart():
@@ -45,10 +43,8 @@ def test_titles_say_what_sets_groups_apart():
 
 
 def test_a_second_record_of_a_model_is_left_out_and_named():
-    assert grouped(geometry(FLAT), geometry(FLAT)) == (
-        {"c 1": ["m"]},
-        ["1.json: a second record of m"],
-    )
+    found = grouped(geometry(FLAT), geometry(FLAT))
+    assert found == ({"c 1": ["m"]}, ["1.json: a second record of m"])
 
 
 def test_pairs_with_different_bases_are_apart():

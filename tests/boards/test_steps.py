@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from board_by_hand import N, put
+from board_by_hand import put
 from drawn import data_of, svg, texts
 from results_by_hand import make_result
 
@@ -55,35 +55,30 @@ def test_a_row_per_layer_and_a_column_per_step_in_numeric_order(tmp_path):
     put(tmp_path, "m", "pos", 0, wrongs=(1, 2))
     put(tmp_path, "random:m", "pos", 0, wrongs=(1, 2), random_seed=0)
     found = drawn(tmp_path)
-    cells = {
-        (row["panel"].split("\n")[0], row["row"], row["column"]): row
-        for row in data_of(found.chart)
-    }
-    wrongs = {"2000": (300, 100), "1000": (320, 200), "10": (340, 360)}
-    expected = {
-        ("pos", str(layer), step): 100 * (1 - wrong / N)
-        for step, each in wrongs.items()
-        for layer, wrong in enumerate(each)
-    }
-    expected |= {("depth", "0", "1000"): 90, ("depth", "1", "1000"): 95}
-    assert {place: row["value"] for place, row in cells.items()} == pytest.approx(expected)
-    order = {row["column"]: row["column_at"] for row in cells.values()}
+    cells = data_of(found.chart)
+    places = [(x["panel"].split("\n")[0], x["row"], x["column"]) for x in cells]
+    assert dict(zip(places, [x["value"] for x in cells], strict=True)) == pytest.approx(
+        {("pos", "0", "2000"): 25, ("pos", "1", "2000"): 75, ("pos", "0", "1000"): 20,
+         ("pos", "1", "1000"): 50, ("pos", "0", "10"): 15, ("pos", "1", "10"): 10,
+         ("depth", "0", "1000"): 90, ("depth", "1", "1000"): 95}
+    )  # fmt: skip
+    order = {x["column"]: x["column_at"] for x in cells}
     assert sorted(order, key=order.get) == ["10", "1000", "2000"]
     assert {"layer", "training step"} <= set(texts(svg(found.chart)))
     assert sorted(found.missing) == ["m", "random:m"]
 
 
-def test_steps_of_two_models_are_no_figure(tmp_path):
-    put(tmp_path, "m@step1", "pos", 0)
-    put(tmp_path, "n@step2", "pos", 0)
-    with pytest.raises(UserError, match=r"steps of several models \(m, n\); name the folders of"):
-        drawn(tmp_path)
-
-
-def test_two_revisions_of_one_step_are_no_figure(tmp_path):
-    put(tmp_path, "m@step1", "pos", 0)
-    put(tmp_path, "m@1", "pos", 0)
-    with pytest.raises(UserError, match="are both of step 1; name one of them"):
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        (("m@step1", "n@step2"), r"steps of several models \(m, n\); name the folders of"),
+        (("m@step1", "m@1"), "are both of step 1; name one of them"),
+    ],
+)
+def test_two_models_or_two_revisions_of_one_step_are_no_figure(tmp_path, names, why):
+    for name in names:
+        put(tmp_path, name, "pos", 0)
+    with pytest.raises(UserError, match=why):
         drawn(tmp_path)
 
 
@@ -98,14 +93,12 @@ def test_seeds_of_one_recipe_are_averaged(tmp_path):
     assert "m · mean of 2 seeds" in " ".join(texts(svg(found.chart)))
 
 
-TABLE = pd.DataFrame(
-    {
-        "a": [0.1, 0.4, 0.3],  # ranks 3, 1, 2
-        "b": [0.5, 0.5, 0.2],  # a tie for 1 and 2: 1.5, 1.5, 3
-        "c": [0.9, np.nan, 0.8],
-    },
-    index=pd.Index([0, 1, 2], name="layer"),
-)
+def of_layers(**scores):
+    return pd.DataFrame(scores, index=pd.Index(range(3), name="layer"))
+
+
+# Ranks of a are 3, 1, 2; of b, with a tie for 1 and 2, 1.5, 1.5, 3.
+TABLE = of_layers(a=[0.1, 0.4, 0.3], b=[0.5, 0.5, 0.2], c=[0.9, np.nan, 0.8])
 
 
 def test_ranks_share_ties_and_take_complete_columns_only():
@@ -115,17 +108,11 @@ def test_ranks_share_ties_and_take_complete_columns_only():
     assert found["mean rank"].tolist() == [2.25, 1.25, 2.5]
     assert list(found) == ["a", "b", "mean rank"]
     assert complete_tasks(TABLE) == (["a", "b"], {"c": "no score at layer 1"})
-
-
-def test_without_a_complete_column_there_are_no_ranks():
     assert list(ranks(TABLE[["c"]])) == []
 
 
 def test_mean_ranks_within_groups_of_tasks():
-    table = pd.DataFrame(
-        {"pos": [0.1, 0.4, 0.3], "deprel": [0.5, 0.4, 0.2], "srl": [0.1, 0.2, 0.3]},
-        index=pd.Index([0, 1, 2], name="layer"),
-    )
+    table = of_layers(pos=[0.1, 0.4, 0.3], deprel=[0.5, 0.4, 0.2], srl=[0.1, 0.2, 0.3])
     found = mean_rank_table(table)
     # Ranks: 3 1 2, 1 2 3 and 3 2 1. Of semantics there is one task only.
     assert found.texts == [("mean rank", "2.3", "1.7", "2.0"), ("syntax (2)", "2.0", "1.5", "2.5")]
@@ -136,13 +123,8 @@ def test_mean_ranks_within_groups_of_tasks():
 def test_correlations_are_spearman_s_over_the_layers_that_both_have():
     # Centred ranks of a: -1, 1, 0; of b: .5, .5, -1. Σxy = 0 → rho 0.
     # Layers 0 and 2 only: a rises, c falls.
-    assert correlation_table(TABLE).texts == [
-        ("b", ".00 (n = 3)", ""),
-        ("c", "−1.00 (n = 2)", "1.00 (n = 2)"),
-    ]
-
-
-def test_a_flat_profile_has_no_correlation():
+    of_c = ("c", "−1.00 (n = 2)", "1.00 (n = 2)")
+    assert correlation_table(TABLE).texts == [("b", ".00 (n = 3)", ""), of_c]
     flat = pd.DataFrame({"x": [1.0, 2], "y": [3.0, 3]})
     assert correlation_table(flat).texts == [("y", "–")]
 
@@ -154,7 +136,9 @@ def test_csv_and_markdown():
         make_result("c", (0.9, None, 0.8), [None, 0.5, 0.5]),
     ]
     tables = layer_frames(results)
-    pd.testing.assert_frame_equal(tables["linear"], layer_frame(results, "linear"))
+    pd.testing.assert_frame_equal(
+        tables["linear"], layer_frame(x for x in results if x.probe.family == "linear")
+    )
     csv = all_ranks(tables)
     assert list(csv) == ["a (linear)", "b (linear)", "mean rank (linear)"]
     assert csv.index.name == "layer"

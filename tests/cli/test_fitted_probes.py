@@ -1,6 +1,7 @@
 """Probes of stored scores: as estimators and as files, against the predictions beside the record."""
 
 import json
+import re
 import shlex
 from types import SimpleNamespace
 
@@ -41,14 +42,13 @@ def of_the_manual(start):
 def features(data, split):
     """The mean vectors of the spans of each example, side by side."""
     layer = data.vectors.layer(LAYER)
-    # A span of one word is what is stored; another one's mean is computed in float32.
-    return np.concatenate(
-        [
-            [layer[np.arange(a, b)].astype(np.float32).mean(0) for a, b in span]
-            for span in data.examples.rows(split, data.view, data.vectors)
-        ],
-        axis=1,
-    )
+
+    def mean(a, b):
+        # A span of one word is what is stored; another one's mean is computed in float32.
+        return layer[np.arange(a, b)].astype(np.float32).mean(0)
+
+    spans = data.examples.rows(split, data.view, data.vectors)
+    return np.concatenate([[mean(a, b) for a, b in span] for span in spans], axis=1)
 
 
 PLAIN = pytest.mark.parametrize("made", [None], indirect=True, scope="module")
@@ -62,18 +62,15 @@ def made(request, tiny_bert, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         short = PROBES["mlp"].model_copy(update={"min_steps": 24, "hidden": 16})
         patch.setitem(PROBES, "mlp", short)
-        results = run(
-            tiny_bert, folder, tasks=TASKS, seeds=2, project=request.param, probes=FAMILIES
-        )
+        settings = {"tasks": TASKS, "seeds": 2, "project": request.param, "probes": FAMILIES}
+        results = run(tiny_bert, folder, **settings)
         (place,) = (folder / "results").glob("*/sample")
         stored = {}
         for result in results:
             (path,) = place.glob(f"*-scores-{result.key[:8]}.json")
             data[result.task.name] = read_again(result, folder / "cache")
             stored[result.task.name, result.probe.family] = result, read_arrays(path)
-        yield SimpleNamespace(
-            place=place, cache=folder / "cache", data=data, stored=stored, project=request.param
-        )
+        yield SimpleNamespace(place=place, cache=folder / "cache", data=data, stored=stored)
 
 
 def read_again(result, cache):
@@ -95,14 +92,6 @@ def as_stored(predicted, result):
     return np.array([result.examples.classes.index(label) for label in predicted])
 
 
-def assert_predicts(predicted, result, arrays):
-    first = arrays["predicted"][list(arrays["layers"]).index(LAYER), 0]
-    if result.task.kind == "regression":
-        np.testing.assert_allclose(predicted, first, atol=1e-3)
-    else:
-        assert np.array_equal(as_stored(predicted, result), first)
-
-
 @pytest.mark.parametrize(
     ("task", "family"),
     [
@@ -117,7 +106,8 @@ def test_what_is_read_and_what_is_exported_predict_what_is_stored(
     x = features(made.data[task], "test")
     # The run has noted its cache, which is not the default.
     probe = probes.read_probe(made.place, task, LAYER, family)
-    assert_predicts(probe.predict(x), result, arrays)
+    predicted = as_stored(probe.predict(x), result)
+    np.testing.assert_allclose(predicted, arrays["predicted"][LAYER, 0], atol=1e-3)
     assert probe.n_features_in_ == x.shape[1]
 
     monkeypatch.chdir(tmp_path)
@@ -167,7 +157,7 @@ def test_an_estimator_fitted_to_the_same_vectors_has_the_scores_of_the_run(made,
     probe = probes.LayerProbe(family, result.task.kind, class_weight=weight)
     probe.fit(x["train"], y["train"], dev=(x["dev"], y["dev"]), groups=groups)
     found = as_stored(probe.predict(x["test"]), result)
-    first = arrays["predicted"][list(arrays["layers"]).index(LAYER), 0]
+    first = arrays["predicted"][LAYER, 0]
     if task == "depth":
         np.testing.assert_allclose(found, first, atol=1e-5)
     else:
@@ -198,10 +188,7 @@ def test_the_direction_of_two_means_is_added_to_a_layer(made, tiny_bert, tmp_pat
 @PLAIN
 def test_vectors_of_transformers_itself(made, tiny_bert):
     result, arrays = made.stored["pos", "linear"]
-    tokenizer, model = (
-        AutoTokenizer.from_pretrained(tiny_bert),
-        AutoModel.from_pretrained(tiny_bert),
-    )
+    tokenizer, model = (each.from_pretrained(tiny_bert) for each in (AutoTokenizer, AutoModel))
     vectors, is_short = [], []
     for sentence in find_corpus("sample", limit=60).load().splits["test"]:
         given = tokenizer([list(sentence.words)], is_split_into_words=True, return_tensors="pt")
@@ -258,17 +245,8 @@ def test_the_card_says_what_the_record_says(made, tmp_path):
         "suite_version": probes.__version__,
         "key": result.key,
     }
-    listed = {
-        row.split("`")[1]: row
-        for row in PAGE.path.read_text().splitlines()
-        if row.startswith("| `")
-    }
-    named = {
-        name
-        for row in listed.values()
-        for name in row.split("|")[1].replace("`", "").replace(",", "").split()
-    }
-    assert {*card, "classes"} <= named
+    heads = re.findall(r"^\| (`.*?) \|", PAGE.path.read_text(), re.MULTILINE)
+    assert {*card, "classes"} <= {name for head in heads for name in re.findall(r"\w+", head)}
 
 
 @PLAIN

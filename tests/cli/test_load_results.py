@@ -65,7 +65,7 @@ def test_a_task_counts_as_it_was_defined_last(tmp_path, capsys, first, second):
     found = probes.load_results(tmp_path)
     said = capsys.readouterr().err
     # With the training variance of each.
-    assert "left out 4 records of older definitions of mine; `show --older` has them" in said
+    assert "left out 4 records of another version (another source of the task mine); " in said
     assert found.table()["mine"].tolist() == pytest.approx([0.25, 0.9])
     rows = found.rows[(found.rows["metric"] == "accuracy") & (found.rows["split"] == "test")]
     means = rows[rows["layer"].notna()].pivot_table(index="layer", columns="task", values="value")
@@ -73,10 +73,5 @@ def test_a_task_counts_as_it_was_defined_last(tmp_path, capsys, first, second):
     write_leaderboard(tmp_path)
     assert pd.read_csv(tmp_path / "leaderboard.csv")["score"].tolist() == pytest.approx([0.25, 0.9])
     for command in ("show", "leaderboard"):
-        for asked, scores in (((), {"90.0"}), (("--older",), {"90.0", "50.0"})):
-            assert main([command, str(tmp_path), "--format", "md", *asked]) == 0
-            assert set(re.findall(r"90\.0|50\.0", capsys.readouterr().out)) == scores
-    every = probes.load_results(tmp_path, older=True)
-    key = next(r.key for r in every if r.older)[:8]
-    assert list(every.table(model="m")) == ["mine", f"mine (older {key})"]
-    assert f"older {key}" in set(every.rows["marks"])
+        assert main([command, str(tmp_path), "--format", "md"]) == 0
+        assert set(re.findall(r"90\.0|50\.0", capsys.readouterr().out)) == {"90.0"}

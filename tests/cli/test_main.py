@@ -1,6 +1,7 @@
 """The command line: what is refused, in which words, before torch is imported."""
 
 import contextlib
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -26,30 +27,40 @@ def test_the_version_is_printed(command, capsys):
     assert capsys.readouterr().out == f"probing-suite {probes.__version__}\n"
 
 
-@pytest.mark.parametrize(
-    ("module", "flag"),
-    [
-        ("probes.__main__", "--help"),
-        *(
-            ("probes.cli.main", flag)
-            for flag in ("--help", "--list-tasks", "--list-corpora", "--list-measurements")
-        ),
-    ],
-)
-def test_questions_are_answered_without_torch(module, flag):
-    code = (
-        f"import sys; from {module} import main\n"
-        f"try: main([{flag!r}])\n"
-        "except SystemExit: pass\n"
-        "assert not {'torch', 'transformers', 'pandas', 'sklearn'} & set(sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+QUESTIONS = {
+    "--help": "leaderboard",
+    "run --help": "--tasks",
+    "run --list-tasks": "span_f1",
+    "run --list-corpora": "English-EWT",
+    "run --list-measurements": "score minus score on",
+}
+"""By the words after `python -m probes`, a part of what is printed."""
+
+ASK = """
+import contextlib, io, json, sys
+import probes
+assert not {"torch", "numpy", "pandas", "pydantic"} & {*sys.modules}
+from probes.__main__ import main
+
+def printed(line):
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
+        main(line.split())
+    return out.getvalue()
+
+answers = {line: printed(line) for line in sys.argv[1:]}
+assert not {"torch", "transformers", "pandas", "sklearn"} & {*sys.modules}
+printed("check srl --limit 30 -q")
+assert not {"torch", "transformers"} & {*sys.modules}
+print(json.dumps(answers))
+"""
+
+
+def test_questions_and_checks_are_answered_without_torch():
+    command = [sys.executable, "-c", ASK, *QUESTIONS]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    expected = {"--help": "--tasks", "--list-tasks": "span_f1", "--list-corpora": "English-EWT"}
-    expected["--list-measurements"] = "score minus score on"
-    assert ("leaderboard" if module == "probes.__main__" else expected[flag]) in done.stdout
+    answers = json.loads(done.stdout)
+    assert [line for line, part in QUESTIONS.items() if part not in answers[line]] == []
 
 
 def test_a_second_run_imports_no_torch_and_redraws_nothing(tiny_bert, tmp_path):

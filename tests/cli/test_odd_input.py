@@ -70,10 +70,7 @@ def test_odd_labels_reach_every_output_as_they_are(tiny_bert, tmp_path):
             "every training example of 'c' has the label 'X', so there is nothing to tell apart",
         ),
         ({"train": [(["the", "dog"], ["X", "Y"])]}, "--corpus c: "),
-        (
-            {s: [(["the"], [None])] for s in ("train", "dev", "test")},
-            "y",
-        ),
+        ({s: [(["the"], [None])] for s in ("train", "dev", "test")}, "y"),
         ({s: [([], [])] for s in ("train", "dev", "test")}, "no"),
     ],
     ids=["one label only", "one sentence", "no label at all", "no word at all"],
@@ -99,13 +96,8 @@ def test_a_label_unseen_in_train_is_counted_and_never_predicted(tiny_bert, tmp_p
 def test_one_sentence_per_split_is_enough(tiny_bert, tmp_path):
     one = [(["the", "dog", "sees", "a", "cat"], ["D", "N", "V", "D", "N"])]
     corpus = rows(tmp_path / "c", **dict.fromkeys(("train", "dev", "test"), one))
-    (result,) = run_linear(
-        tiny_bert,
-        tmp_path,
-        corpus=corpus,
-        task_from=("y",),
-        evidence=("training_variance", "selectivity", "localisation"),
-    )
+    settings = {"task_from": "y", "evidence": "training_variance,selectivity,localisation"}
+    (result,) = run_linear(tiny_bert, tmp_path, corpus=corpus, **settings)
     assert result.examples.n["test"] == 5
     assert result.interval(0) is None
 

@@ -1,13 +1,14 @@
 """Results that a later run takes from earlier ones; invariance of scores."""
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from found_in_rows import controls_in
+from finding_rows import values_along
 from plugged_in import change_measurement
-from tiny_runs import assert_close, files_of, found_in, run, scores
+from tiny_runs import assert_close, files_of, found_in, run, scores, shortened_schedule
 
 import probes
 from probes.common.errors import UserError
@@ -19,17 +20,16 @@ pytestmark = pytest.mark.usefixtures("short_schedule")
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 
+run_linear = partial(run, tasks="pos", probes="linear")
+
 
 def test_further_tasks_of_a_group_cost_no_forward_pass(tiny_bert, tmp_path, capsys):
-    run(tiny_bert, tmp_path, tasks=("pos",), probes=("linear",), verbose=True)
+    run_linear(tiny_bert, tmp_path, verbose=True)
     assert "encode  " in capsys.readouterr().err
-    settings = {"probes": ("linear",)}
-    found = scores(run(tiny_bert, tmp_path, tasks=("morphology",), verbose=True, **settings))
+    found = scores(run_linear(tiny_bert, tmp_path, tasks="morphology", verbose=True))
     assert "encode  " not in capsys.readouterr().err
     assert {"feats.Number", "feats.VerbForm", "lemma-script"} <= {task for task, _, _ in found}
-    alone = scores(
-        run(tiny_bert, tmp_path, tasks=("feats.Number",), overwrite="always", **settings)
-    )
+    alone = scores(run_linear(tiny_bert, tmp_path, tasks="feats.Number", overwrite="always"))
     assert alone == {key: value for key, value in found.items() if key[0] == "feats.Number"}
 
 
@@ -41,12 +41,8 @@ def test_more_layers_and_seeds_extend_a_result(tiny_bert, tmp_path):
     assert two.layers == (1, 2)
     # Predictions of all layers make one array.
     assert two.extent == {1: 2, 2: 2}
-    assert [
-        (x.layer, x.axes["seed"]) for x in two.rows.along("seed") if x.metric == "strength"
-    ] == [
-        (1, 1),
-        (2, 1),
-    ]
+    strengths = [x for x in two.rows.along("seed") if x.metric == "strength"]
+    assert [(x.layer, x.axes["seed"]) for x in strengths] == [(1, 1), (2, 1)]
     known = {key: value for key, value in scores([two]).items() if key[-1] == 1}
     assert_close(scores([one]), known)
     (three,) = run(tiny_bert, tmp_path, **settings)
@@ -65,9 +61,8 @@ def test_whether_test_names_few_documents_is_part_of_keys(tiny_bert, tmp_path):
         named = [f"# newdoc id = {i}\n" * (i < documents) + x for i, x in enumerate(sentences)]
         file = tmp_path / "one.conllu"
         file.write_text("\n\n".join([*named, ""]), encoding="utf-8")
-        settings = {"tasks": ("pos",), "probes": ("linear",), "layers": (1,), "limit": None}
-        settings["split_by"] = "sentence"
-        (found,) = run(tiny_bert, tmp_path / f"{documents}", corpus=str(file), **settings)
+        settings = {"corpus": str(file), "layers": 1, "limit": None, "split_by": "sentence"}
+        (found,) = run_linear(tiny_bert, tmp_path / f"{documents}", **settings)
         inputs = Inputs(
             model=found.model.digest,
             corpus=found.corpus.digest,
@@ -80,11 +75,8 @@ def test_whether_test_names_few_documents_is_part_of_keys(tiny_bert, tmp_path):
             probe=found.probe,
         )
         few = inputs.model_copy(update={"few_documents": True})
-        return (
-            found.examples.clusters < 20,
-            found.inputs == inputs.digest,
-            found.inputs == few.digest,
-        )
+        few_clusters = found.examples.clusters < 20
+        return few_clusters, found.inputs == inputs.digest, found.inputs == few.digest
 
     # Test has 40 sentences: without documents, all in a few, or each in its own.
     assert keys(0) == (False, True, False)
@@ -92,13 +84,12 @@ def test_whether_test_names_few_documents_is_part_of_keys(tiny_bert, tmp_path):
     assert keys(400) == (False, True, False)
 
 
-def never(*arguments, **named):
-    raise AssertionError("computed again")
-
-
 def test_evidence_that_is_asked_for_later_does_not_fit_the_scores_again(
     tiny_bert, tmp_path, monkeypatch
 ):
+    def never(*arguments, **named):
+        raise AssertionError("computed again")
+
     settings = {"tasks": ("pos",)}
     quick = run(tiny_bert, tmp_path, **settings)
     before = files_of(tmp_path, "*-scores-*")
@@ -117,15 +108,14 @@ def test_evidence_that_is_asked_for_later_does_not_fit_the_scores_again(
 
 
 def test_every_unit_resumes_alone(tiny_bert, tmp_path):
-    settings = {"tasks": ("pos",), "probes": ("linear",), "evidence": tuple(EVIDENCE)}
-    first = run(tiny_bert, tmp_path, **settings)
+    first = run_linear(tiny_bert, tmp_path, evidence=tuple(EVIDENCE))
     made = ["scores", *(name for name in EVIDENCE if name != "sparse_probing")]
     assert len(files_of(tmp_path)) == len(made)
     for measurement in made:
         before = files_of(tmp_path)
         (lost,) = (path for path in before if path.name.startswith(f"pos-linear-{measurement}-"))
         lost.unlink()
-        again = run(tiny_bert, tmp_path, **settings)
+        again = run_linear(tiny_bert, tmp_path, evidence=tuple(EVIDENCE))
         after = files_of(tmp_path)
         assert after.keys() == before.keys()
         assert {path for path in after if after[path] != before[path]} == {lost}
@@ -141,44 +131,42 @@ def test_full_evidence_extends_what_standard_evidence_found(tiny_bert, tmp_path)
     full = whole.evidence["selectivity"]
     assert full.extent == {0: 3, 1: 3, 2: 3}
     assert full.key == standard.key
-    controls = {each.layer: each.controls for each in controls_in(full).layers}
-    for measured in controls_in(standard).layers:
-        assert controls[measured.layer] == pytest.approx(measured.controls, abs=0.021)
+    for layer in standard.extent:
+        before, after = (values_along(x.rows, "draw", "accuracy", layer) for x in (standard, full))
+        assert len(before) == 3
+        assert after == pytest.approx(before, abs=0.021)
 
 
 def test_overwrite_never_refuses_to_replace_a_result(tiny_bert, tmp_path):
-    settings = {"tasks": ("pos",), "probes": ("linear",)}
-    run(tiny_bert, tmp_path, **settings)
+    run_linear(tiny_bert, tmp_path)
     with pytest.raises(UserError, match=r"exists already, and --overwrite is 'never'"):
-        run(tiny_bert, tmp_path, overwrite="never", **settings)
+        run_linear(tiny_bert, tmp_path, overwrite="never")
     before = files_of(tmp_path)
-    run(tiny_bert, tmp_path, overwrite="never", tasks=("chunking",), probes=("linear",))
+    run_linear(tiny_bert, tmp_path, overwrite="never", tasks="chunking")
     assert before.items() < files_of(tmp_path).items()
 
 
 def test_overwrite_always_recomputes_stored_layers_too(tiny_bert, tmp_path):
-    settings = {"tasks": ("pos",), "probes": ("linear",)}
-    run(tiny_bert, tmp_path, **settings)
-    (again,) = run(tiny_bert, tmp_path, layers=(1,), overwrite="always", **settings)
+    run_linear(tiny_bert, tmp_path)
+    (again,) = run_linear(tiny_bert, tmp_path, layers=1, overwrite="always")
     assert again.layers == (0, 1, 2)
     before = files_of(tmp_path)
-    run(tiny_bert, tmp_path, overwrite="always", evidence="selectivity", **settings)
-    (path,) = before
-    assert files_of(tmp_path)[path] != before[path]
-    both = files_of(tmp_path)
-    run(tiny_bert, tmp_path, overwrite="always", evidence="selectivity", **settings)
-    assert all(files_of(tmp_path)[path] != both[path] for path in both)
+    for _ in range(2):
+        run_linear(tiny_bert, tmp_path, overwrite="always", evidence="selectivity")
+        after = files_of(tmp_path)
+        assert len(after) == 2
+        assert not before.items() & after.items()
+        before = after
 
 
 def test_different_models_of_one_name_do_not_share_results(tiny_bert, tmp_path):
     other = tmp_path / "elsewhere" / "tiny-bert"
     shutil.copytree(tiny_bert, other)
     (other / "config.json").write_text((other / "config.json").read_text() + "\n")
-    settings = {"tasks": ("pos",), "probes": ("linear",)}
     with pytest.raises(UserError, match="different models with the same name"):
         probes.run_probes([tiny_bert, other], limit=60, output=tmp_path / "r", device="cpu")
-    run(tiny_bert, tmp_path, **settings)
-    run(other, tmp_path, **settings)
+    run_linear(tiny_bert, tmp_path)
+    run_linear(other, tmp_path)
     board = pd.read_csv(tmp_path / "results" / "leaderboard.csv")
     assert board.revision.nunique() == 2
     assert len(list((tmp_path / "results").glob("tiny-bert-*/sample/layers.csv"))) == 2
@@ -191,27 +179,30 @@ def test_recomputing_gives_identical_numbers(tiny_bert, tmp_path):
     assert scores(first) == scores(second)
 
 
-def test_scores_do_not_depend_on_batch_size(tiny_bert, tmp_path):
-    settings = {"probes": ("linear",), "tasks": ("pos", "agreement"), "limit": 100}
-    usual = scores(run(tiny_bert, tmp_path / "usual", **settings))
-    for n in (16, 4096):
-        other = run(tiny_bert, tmp_path / f"{n}", batch_tokens=n, **settings)
-        assert_close(usual, scores(other))
+@pytest.fixture(scope="module")
+def usual_scores(tiny_bert, tmp_path_factory):
+    with shortened_schedule():
+        return scores(run_linear(tiny_bert, tmp_path_factory.mktemp("usual"), tasks=()))
 
 
-def test_scores_do_not_depend_on_which_other_tasks_are_run(tiny_bert, tmp_path):
-    together = scores(run(tiny_bert, tmp_path / "a", probes=("linear",)))
-    for task in ("pos", "agreement"):
-        alone = scores(run(tiny_bert, tmp_path / task, tasks=(task,), probes=("linear",)))
-        assert_close(alone, {key: value for key, value in together.items() if key[0] == task})
-
-
-def test_device_map_gives_the_scores_of_one_device(tiny_bert, tmp_path):
-    pytest.importorskip("accelerate")
-    settings = {"tasks": ("pos",), "probes": ("linear",)}
-    spread = run(tiny_bert, tmp_path / "map", device="map", **settings)
-    # A map puts a model on a GPU if there is one.
-    assert_close(scores(spread), scores(run(tiny_bert, tmp_path / "cpu", **settings)))
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"batch_tokens": 16},
+        {"batch_tokens": 4096},
+        {"device": "map"},  # which puts a model on a GPU if there is one
+        {"tasks": "pos"},
+        {"tasks": "agreement"},
+    ],
+    ids=str,
+)
+def test_scores_depend_neither_on_batches_nor_on_devices_nor_on_other_tasks(
+    settings, usual_scores, tiny_bert, tmp_path
+):
+    if "device" in settings:
+        pytest.importorskip("accelerate")
+    found = scores(run_linear(tiny_bert, tmp_path, **{"tasks": "pos,agreement", **settings}))
+    assert_close(found, {key: usual_scores[key] for key in found})
 
 
 @pytest.mark.slow
@@ -236,16 +227,15 @@ def test_a_finding_depends_on_nothing_that_is_measured_beside_it(tiny_bert, tmp_
 
 
 def test_layer_0_of_the_masked_view_encodes_only_position(tiny_bert, tmp_path):
-    (result,) = run(tiny_bert, tmp_path, tasks=("agreement",), probes=("linear",), limit=400)
+    (result,) = run_linear(tiny_bert, tmp_path, tasks="agreement", limit=400)
     assert result.score(result.layers[0]) == pytest.approx(0.5, abs=0.12)
     assert result.references["subject's Number"]["balanced_accuracy"] > 0.95
     assert {"0 attractors", "1+ attractors"} < set(result.examples.groups)
 
 
 def test_a_projection_gives_a_separate_result_with_fewer_parameters(tiny_bert, tmp_path):
-    settings = {"tasks": ("pos",), "probes": ("linear",)}
-    (full,) = run(tiny_bert, tmp_path, **settings)
-    (narrow,) = run(tiny_bert, tmp_path, project=4, **settings)
+    (full,) = run_linear(tiny_bert, tmp_path)
+    (narrow,) = run_linear(tiny_bert, tmp_path, project=4)
     # 16 or 4 features and a bias for each of 15 tags.
     parameters = [result.facts["probe_parameters"] for result in (full, narrow)]
     assert parameters == [15 * 17, 15 * 5]

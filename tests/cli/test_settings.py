@@ -1,6 +1,7 @@
 """The settings of a run, and which evidence they ask for."""
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,18 +23,12 @@ pytestmark = pytest.mark.usefixtures("short_schedule")
         ({"layers": (-1,)}, "--layers -1: give a number of at least 0."),
         ({"probes": ()}, "--probes: give at least one."),
         ({"output": Path(__file__)}, "is a file; name a folder."),
+        ({"name": "x"}, "name='x': only for a model in memory; leave it out"),
     ],
 )
-def test_bad_settings_from_python_are_user_errors(tiny_bert, tmp_path, settings, message):
-    with pytest.raises(UserError) as caught:
-        run(tiny_bert, tmp_path, **settings)
-    assert message in str(caught.value)
-    assert not list(tmp_path.rglob("*.npy"))
-
-
-def test_a_name_is_only_for_a_model_in_memory():
-    with pytest.raises(UserError, match="name='x': only for a model in memory; leave it out"):
-        probes.run_probes("all-MiniLM-L6-v2", name="x")
+def test_bad_settings_from_python_are_user_errors(tiny_bert, settings, message):
+    with pytest.raises(UserError, match=re.escape(message)):
+        probes.run_probes(str(tiny_bert), **settings)
 
 
 @pytest.mark.parametrize(
@@ -56,15 +51,10 @@ def test_python_takes_what_the_flags_take(field, given, meant):
     assert getattr(validate({field: given}), field) == meant
 
 
-def names(results):
-    """Seed, task and family of each result, and its evidence in the order of `EVIDENCE`."""
+def units(results):
+    """Seed and probe family of each result, and its evidence in the order of `EVIDENCE`."""
     return [
-        (
-            r.model.random_seed,
-            r.task.name,
-            r.probe.family,
-            *filter(r.evidence.__contains__, EVIDENCE),
-        )
+        (r.model.random_seed, r.probe.family, *filter(r.evidence.__contains__, EVIDENCE))
         for r in results
     ]
 
@@ -73,47 +63,41 @@ def names(results):
 def test_twins_have_linear_probes_and_what_tests_need_unless_evidence_is_full(tiny_bert, tmp_path):
     few = ("training_variance", "selectivity")  # all that there is of MLPs
     every = tuple(x for x in EVIDENCE if x != "sparse_probing")  # of sparse probes alone
-    settings = {"tasks": ("pos",), "twins": 1}
-    found = run(tiny_bert, tmp_path, evidence="standard", **settings)
-    assert names(found) == [
-        (None, "pos", "linear", *every),
-        (None, "pos", "mlp", *few),
-        (0, "pos", "linear", "training_variance"),
-    ]
+    variance = ("training_variance",)
+    run_pos = partial(run, folder=tmp_path, tasks="pos", twins=1)
+    own = [(None, "linear", *every), (None, "mlp", *few)]
+    named = [(0, "linear", *every), (0, "mlp", *few)]
+    assert units(run_pos(tiny_bert, evidence="standard")) == [*own, (0, "linear", *variance)]
     # A twin is probed as its model is if there are no linear probes.
-    found = run(tiny_bert, tmp_path, probes=("mlp",), evidence="standard", **settings)
-    assert names(found) == [
-        (None, "pos", "mlp", *few),
-        (0, "pos", "mlp", "training_variance"),
-    ]
+    found = run_pos(tiny_bert, evidence="standard", probes="mlp")
+    assert units(found) == [own[1], (0, "mlp", *variance)]
     # A random model that is named is a model as others.
-    found = run(f"random:{tiny_bert}", tmp_path, evidence="standard", **settings)
-    assert names(found) == [(0, "pos", "linear", *every), (0, "pos", "mlp", *few)]
-    found = run(tiny_bert, tmp_path, evidence="full", **settings)
-    assert names(found) == [
-        (seed, "pos", family, *found)
-        for seed in (None, 0)
-        for family, found in (("linear", every), ("mlp", few))
-    ]
+    assert units(run_pos(f"random:{tiny_bert}", evidence="standard")) == named
+    assert units(run_pos(tiny_bert, evidence="full")) == own + named
 
 
-def test_quick_means_neither_evidence_nor_twins_unless_they_are_asked_for():
-    quick = validate({"quick": True})
-    assert (quick.evidence_names, quick.twins) == ((), 0)
-    assert validate({"quick": True, "twins": 2}).twins == 2
-    assert validate({"quick": True, "evidence": "selectivity"}).evidence_names == ("selectivity",)
-    usual = validate({})
-    assert (usual.evidence_names, usual.level, usual.twins) == (tuple(EVIDENCE), "standard", 1)
-    assert usual.seeds == 1
-    assert usual.measurements == ("scores",)
-
-
-def test_further_evidence_is_added_to_a_level():
-    usual = validate({"evidence": "lens,standard,selectivity"})
-    assert usual.evidence_names == (*EVIDENCE, "lens")
-    full = validate({"evidence": "full,lens"})
-    assert (full.evidence_names, full.level) == ((*EVIDENCE, "lens"), "full")
-    assert validate({"evidence": "full"}).evidence_names == tuple(EVIDENCE)
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, {"evidence_names": tuple(EVIDENCE), "level": "standard", "twins": 1}),
+        ({}, {"seeds": 1, "measurements": ("scores",)}),
+        # Quick means neither evidence nor twins unless they are asked for.
+        ({"quick": True}, {"evidence_names": (), "twins": 0}),
+        ({"quick": True, "twins": 2}, {"evidence_names": (), "twins": 2}),
+        ({"quick": True, "evidence": "selectivity"}, {"evidence_names": ("selectivity",), "twins": 0}),
+        # Further evidence is added to a level.
+        ({"evidence": "lens,standard,selectivity"}, {"evidence_names": (*EVIDENCE, "lens")}),
+        ({"evidence": "full,lens"}, {"evidence_names": (*EVIDENCE, "lens"), "level": "full"}),
+        ({"evidence": "full"}, {"evidence_names": tuple(EVIDENCE)}),
+        # Evidence that is named as a measurement comes with scores.
+        ({"measurements": "selectivity"}, {"measurements": ("scores",), "evidence": ("selectivity",)}),
+        ({"measurements": "selectivity", "quick": True}, {"evidence": ("selectivity",)}),
+        ({"measurements": "probes,selectivity,geometry"}, {"measurements": ("scores", "geometry"), "evidence": ("standard", "selectivity")}),
+    ],
+)  # fmt: skip
+def test_what_settings_ask_for(settings, expected):
+    config = validate(settings)
+    assert {name: getattr(config, name) for name in expected} == expected
 
 
 @pytest.fixture
@@ -158,13 +142,3 @@ def test_stages_are_announced_with_their_records_in_the_order_that_is_asked_for(
     assert last == (
         "next    the same command without --evidence none adds the evidence behind these scores"
     )
-
-
-def test_evidence_that_is_named_as_a_measurement_comes_with_scores():
-    alone = validate({"measurements": "selectivity"})
-    assert (alone.measurements, alone.evidence) == (("scores",), ("selectivity",))
-    beside = validate({"measurements": "probes,selectivity,geometry"})
-    assert beside.measurements == ("scores", "geometry")
-    assert beside.evidence == ("standard", "selectivity")
-    quick = validate({"measurements": "selectivity", "quick": True})
-    assert quick.evidence == ("selectivity",)

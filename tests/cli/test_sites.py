@@ -1,5 +1,7 @@
 """Runs whose probes read inside blocks: names, keys, tables, and what is refused."""
 
+from types import SimpleNamespace
+
 import pandas as pd
 import pytest
 import torch
@@ -16,7 +18,7 @@ from probes.boards.shown_together import all_groups
 from probes.boards.transferability import complete_tasks, ranks
 from probes.common.errors import UserError
 from probes.frames.joined_results import find_results
-from probes.measurements.plugin_keys import is_current
+from probes.frames.record_status import why_outdated
 from probes.run.settings import validate
 from probes.tasks.task import plain_name
 
@@ -24,22 +26,20 @@ EVERY = "block,attention,mlp"
 
 
 @pytest.fixture(scope="module")
-def run_folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("sites")
-
-
-@pytest.fixture(scope="module")
-def site_runs(run_folder, tiny_bert):
-    """Results of layers alone, then of all sites; and the files after each."""
+def site_runs(tiny_bert, tmp_path_factory):
+    """Results of layers `alone`, then `results` of all sites; and the files after each."""
+    folder = tmp_path_factory.mktemp("sites")
     about = {"tasks": "pos,agreement", "probes": "linear"}
-    alone = run(tiny_bert, run_folder, **about)
-    before = files_of(run_folder)
-    return alone, before, run(tiny_bert, run_folder, sites=EVERY, **about), files_of(run_folder)
+    alone = run(tiny_bert, folder, **about)
+    before = files_of(folder)
+    results = run(tiny_bert, folder, sites=EVERY, **about)
+    after = files_of(folder)
+    return SimpleNamespace(folder=folder, alone=alone, before=before, results=results, after=after)
 
 
 def test_each_site_has_results_of_its_own(site_runs):
-    alone, before, results, after = site_runs
-    by_name = {result.task.name: result for result in results}
+    before, after = site_runs.before, site_runs.after
+    by_name = {result.task.name: result for result in site_runs.results}
     assert list(by_name) == [
         *("pos", "pos@attention", "pos@mlp"),
         *("agreement", "agreement@attention", "agreement@mlp"),
@@ -49,13 +49,13 @@ def test_each_site_has_results_of_its_own(site_runs):
         assert result.task.site == site
         assert result.layers == ((1, 2) if site else (0, 1, 2))
         assert result.examples == by_name[plain_name(name)].examples
-        assert is_current(result)
+        assert not why_outdated(result)
         assert result.plug_ins == ()
     for path, content in before.items():  # neither keys nor files of layers change
         assert after[path] == content
     assert len(after) == 3 * len(before)
-    assert {result.key for result in alone} < {result.key for result in results}
-    scores = {tuple(result.headline.values())[-2:] for result in results}
+    assert {x.key for x in site_runs.alone} < {x.key for x in site_runs.results}
+    scores = {tuple(result.headline.values())[-2:] for result in site_runs.results}
     assert len(scores) > 3
 
 
@@ -66,13 +66,10 @@ def test_a_site_is_fitted_on_its_own_vectors(tmp_path, monkeypatch):
         for layer in model.encoder.layer:
             layer.output.dense.weight.zero_()
             layer.output.dense.bias.copy_(torch.arange(16))
-    given = {"cache_dir": tmp_path / "cache", "output": tmp_path / "results", "limit": 60}
-    results = probes.run_probes(
-        *(model, tokenizer),
-        **{"sites": "mlp,block", "tasks": "pos", "probes": "linear", "name": "still"},
-        **{"evidence": "malformed", "twins": 0, "device": "cpu"},
-        **given,
-    )
+    settings = {"sites": "mlp,block", "tasks": "pos", "probes": "linear", "name": "still"}
+    settings |= {"evidence": "malformed", "twins": 0, "device": "cpu", "limit": 60}
+    places = {"cache_dir": tmp_path / "cache", "output": tmp_path / "results"}
+    results = probes.run_probes(model, tokenizer, **settings, **places)
     layers, mlp = sorted(results, key=lambda r: r.task.name)
     majority = mlp.baselines["majority"]["accuracy"]
     assert list(mlp.headline.values()) == [pytest.approx(majority)] * 2
@@ -85,9 +82,8 @@ def test_a_site_is_fitted_on_its_own_vectors(tmp_path, monkeypatch):
     assert any(drops["pos"])
 
 
-def test_tables_and_boards(site_runs, run_folder):
-    results = site_runs[2]
-    output = run_folder / "results"
+def test_tables_and_boards(site_runs):
+    results, output = site_runs.results, site_runs.folder / "results"
     lines = pd.read_csv(output / "leaderboard.csv")
     assert tuple(lines.columns) == COLUMNS
     assert set(lines["task"]) == {result.task.name for result in results}
@@ -112,9 +108,10 @@ def test_tables_and_boards(site_runs, run_folder):
     assert not left_out
 
 
-def test_nothing_is_done_twice(site_runs, run_folder, tiny_bert):
-    run(tiny_bert, run_folder, sites="mlp,block", tasks="pos,agreement", probes="linear")
-    assert files_of(run_folder) == site_runs[3]
+def test_nothing_is_done_twice(site_runs, tiny_bert):
+    folder = site_runs.folder
+    run(tiny_bert, folder, sites="mlp,block", tasks="pos,agreement", probes="linear")
+    assert files_of(folder) == site_runs.after
 
 
 def test_models_without_the_site_are_left_out_by_name(tiny_bert, tmp_path, capsys):
@@ -147,20 +144,11 @@ def test_models_without_the_site_are_left_out_by_name(tiny_bert, tmp_path, capsy
     [
         ({"sites": "mlps"}, "--sites mlps: give block, attention or mlp"),
         ({"sites": ""}, "--sites '': names nothing"),
-        (
-            {"sites": "mlp", "layers": "0"},
-            "--layers 0: not a block; --sites mlp needs layers from 1",
-        ),
-        (
-            {"sites": "mlp", "measurements": "geometry"},
-            "--sites mlp: applies to scores only; add scores",
-        ),
-        (
-            {"sites": "mlp", "text": "t", "label": "l"},
-            "--sites mlp: does not apply to vectors of texts",
-        ),
+        ({"sites": "mlp", "layers": "0"}, "--layers 0: not a block; --sites mlp needs layers from 1"),
+        ({"sites": "mlp", "measurements": "geometry"}, "--sites mlp: applies to scores only; add scores"),
+        ({"sites": "mlp", "text": "t", "label": "l"}, "--sites mlp: does not apply to vectors of texts"),
     ],
-)
+)  # fmt: skip
 def test_sites_that_cannot_be_read(settings, message):
     with pytest.raises(UserError, match=message):
         validate(settings)

@@ -17,8 +17,6 @@ from transformers import (
 import probes
 
 TEXTS = ["The nurse beside the keys is watching.", "Those boxes  shine."]
-
-
 SMALL = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 16}
 
 
@@ -89,9 +87,7 @@ def test_words_that_share_a_token_have_one_row():
     made = Tokenizer(models.BPE(vocabulary, [("s", "Ċ"), ("sĊ", "a")]))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, eos_token="!")
-    config = GPT2Config(
-        vocab_size=len(vocabulary), n_embd=16, n_layer=1, n_head=2, n_positions=64, bos_token_id=0
-    )
+    config = GPT2Config(vocab_size=len(vocabulary), bos_token_id=0, **SMALL)
     model = GPT2LMHeadModel(config).eval()
     tokens = probes.surprisal(model, ["the dogs\na see"], tokenizer)
     words = probes.surprisal(model, ["the dogs\na see"], tokenizer, by="word", word_ends=False)

@@ -14,7 +14,7 @@ from transformers import AutoModel, AutoTokenizer
 
 import probes
 from probes.common.errors import UserError
-from probes.measurements.plugin_keys import has_current_numerics
+from probes.frames.record_status import why_outdated
 
 LINE = "the old dog sees a cat near house she gave him some books and he read them"
 
@@ -46,11 +46,8 @@ def test_tasks_metrics_and_what_is_recorded(tiny_bert, texts, tmp_path, capsys, 
     found = run_on_texts(tiny_bert, texts, tmp_path, label="mood,kind,length", positions="mean,first",
                 group="who")  # fmt: skip
     results = {result.task.name: result for result in found}
-    assert set(results) == {
-        f"{label}@{pooling}"
-        for label in ("mood", "kind", "length")
-        for pooling in ("mean", "first")
-    }
+    names = [f"{label}@{x}" for label in ("mood", "kind", "length") for x in ("mean", "first")]
+    assert list(results) == names
     said = capsys.readouterr()
     assert "128 / 16 / 16 texts" in said.err
     assert said.err.count("vectors plain view · 160 texts × 3 layers") == 1
@@ -162,21 +159,13 @@ def test_tools_dates_and_templates_in_memory_are_in_vectors_and_keys(
     tiny_chat, tmp_path, capsys, short_schedule
 ):
     """Labels depend on the tool that is called; only a template that writes calls tells them."""
-    rows = [
-        {
-            "chat": [
-                {"role": "user", "content": f"What is {i // 2}?"},
-                {
-                    "role": "assistant",
-                    "content": None,
-                    "tool_calls": [{"name": "dog" if i % 2 else "cat"}],
-                },
-                {"role": "user", "content": "now?", "name": "Ann"},
-            ],
-            "mood": "glad" if i % 2 else "sad",
-        }
-        for i in range(80)
-    ]
+    rows = []
+    for i in range(80):
+        tool, mood = ("dog", "glad") if i % 2 else ("cat", "sad")
+        question = {"role": "user", "content": f"What is {i // 2}?"}
+        call = {"role": "assistant", "content": None, "tool_calls": [{"name": tool}]}
+        answer = {"role": "user", "content": "now?", "name": "Ann"}
+        rows.append({"chat": [question, call, answer], "mood": mood})
     path = tmp_path / "calls.jsonl"
     pd.DataFrame(rows).to_json(path, orient="records", lines=True)
     given = {"text": "", "messages": "chat", "positions": "mean", "twins": 0}
@@ -197,14 +186,14 @@ def test_tools_dates_and_templates_in_memory_are_in_vectors_and_keys(
     (folder / file.name).write_text("{{ strftime_now('%d') }}" + heard)
     (dated,) = run_on_texts(folder, path, tmp_path, **given)
     assert dated.encoding.chats == "2024-07-26"
-    assert has_current_numerics(dated)
+    assert not why_outdated(dated)
     model, tokenizer = AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
     again = {"model": model, "tokenizer": tokenizer, "corpus": str(path), "label": "mood"}
     again |= {**given, "quick": True, "probes": "linear", "device": "cpu", "output": tmp_path / "r"}
     found = []
     for tokenizer.chat_template in (heard, "b" + heard, heard):
         found += probes.run_probes(**again, cache_dir=tmp_path / "cache")
-    assert all(map(has_current_numerics, found))
+    assert not any(map(why_outdated, found))
     assert found[0].key == found[2].key != found[1].key
     assert found[0].model.digest == found[1].model.digest
     assert len({each.encoding.chats for each in found}) == 2

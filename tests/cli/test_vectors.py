@@ -17,12 +17,13 @@ from transformers import BertConfig, BertModel
 import probes
 from probes.boards.floors import with_floor
 from probes.boards.layer_tables import score_tables
-from probes.measurements.plugin_keys import is_current
+from probes.frames.record_status import why_outdated
 
 
-def settings(folder, **more):
+def probed(vectors, folder, **settings):
+    """Results of linear probes without evidence, in `folder`."""
     places = {"output": folder / "results", "cache_dir": folder / "cache"}
-    return {"evidence": "none", "probes": "linear", **places, **more}
+    return probes.probe(vectors, **{"evidence": "none", "probes": "linear", **places, **settings})
 
 
 def classes(n=600, seed=0):
@@ -38,9 +39,8 @@ SPLITS = ["train"] * 400 + ["dev"] * 100 + ["test"] * 100
 
 def test_scores_are_those_of_scikit_learn(tmp_path):
     layers, y = classes()
-    vectors = probes.Vectors(layers, y, splits=SPLITS, name="mine", task="reading", corpus="senses")
-    found = probes.probe(vectors, **settings(tmp_path))
-    (result,) = found
+    named = {"splits": SPLITS, "name": "mine", "task": "reading", "corpus": "senses"}
+    (result,) = probed(probes.Vectors(layers, y, **named), tmp_path)
     names = result.model.name, result.corpus.name, result.task.name
     assert names == ("mine", "senses", "reading")
     for layer, x in layers.items():
@@ -51,38 +51,33 @@ def test_scores_are_those_of_scikit_learn(tmp_path):
     assert result.headline[6] > result.headline[0] + 0.3
     assert (result.examples.resampled, result.examples.clusters) == ("sentences", 100)
     # No two arrays share a key, and the same arrays are not probed twice.
-    again = probes.probe(probes.Vectors(layers, y, splits=SPLITS, name="mine", task="reading",
-                                        corpus="senses"), **settings(tmp_path))  # fmt: skip
-    assert again.results[0].provenance == result.provenance
+    (again,) = probed(probes.Vectors(layers, y, **named), tmp_path)
+    assert again.provenance == result.provenance
     changed = {**layers, 6: layers[6] + 1e-3}
-    other = probes.probe(probes.Vectors(changed, y, splits=SPLITS, name="mine", task="reading",
-                                        corpus="senses"), **settings(tmp_path))  # fmt: skip
-    assert other.results[0].key != result.key
+    (other,) = probed(probes.Vectors(changed, y, **named), tmp_path)
+    assert other.key != result.key
 
 
 def test_two_classes_are_ordered_as_scikit_learn_says(tmp_path):
     layers, y = classes()
     y, x = y > 1, layers[6]
-    found = probes.probe(probes.Vectors({6: x}, y, splits=SPLITS), **settings(tmp_path))
-    (result,) = found
-    places = {"cache_dir": tmp_path / "cache"}
-    margins = probes.read_probe(tmp_path / "results", "label", 6, **places).decision_function(
-        x[500:]
-    )
+    (result,) = probed(probes.Vectors({6: x}, y, splits=SPLITS), tmp_path)
+    probe = probes.read_probe(tmp_path / "results", "label", 6, cache_dir=tmp_path / "cache")
+    margins = probe.decision_function(x[500:])
     false, true, _ = roc_curve(y[500:], margins)
-    for metric, expected in (
-        ("auroc", roc_auc_score(y[500:], margins)),
-        ("average_precision", average_precision_score(y[500:], margins)),
-        ("recall_at_5_fpr", true[false <= 0.05].max()),
-    ):
-        assert result.at(metric, 6).value == pytest.approx(expected, abs=1e-6)
+    expected = {
+        "auroc": roc_auc_score(y[500:], margins),
+        "average_precision": average_precision_score(y[500:], margins),
+        "recall_at_5_fpr": true[false <= 0.05].max(),
+    }
+    assert {x: result.at(x, 6).value for x in expected} == pytest.approx(expected, abs=1e-6)
 
 
 def test_test_examples_of_one_class_are_not_ranked(tmp_path, capsys):
     layers, y = classes()
     y = y > 1
     y[500:] = True
-    (result,) = probes.probe(probes.Vectors({6: layers[6]}, y, splits=SPLITS), **settings(tmp_path))
+    (result,) = probed(probes.Vectors({6: layers[6]}, y, splits=SPLITS), tmp_path)
     for metric in ("auroc", "average_precision", "recall_at_5_fpr"):
         row = result.at(metric, 6)
         assert (row.value, row.interval, row.why) == (None, None, "one class in test")
@@ -107,13 +102,12 @@ def test_evidence_is_that_of_models(tmp_path):
     types = [f"type {i % 40}" for i in range(900)]
     groups = np.arange(900) // 3
     vectors = probes.Vectors(layers, y, groups=groups, types=types)
-    found = probes.probe(vectors, **settings(tmp_path, evidence="standard"))
-    (result,) = found
+    (result,) = probed(vectors, tmp_path, evidence="standard")
     assert {"training_variance", "selectivity", "description_length"} <= set(result.evidence)
     assert (result.examples.resampled, result.examples.clusters) == ("documents", 30)
     assert result.examples.typed
     untyped = probes.Vectors(layers, y, groups=groups)
-    (result,) = probes.probe(untyped, **settings(tmp_path, evidence="selectivity"))
+    (result,) = probed(untyped, tmp_path, evidence="selectivity")
     assert not result.examples.typed
     assert not result.evidence
 
@@ -121,9 +115,7 @@ def test_evidence_is_that_of_models(tmp_path):
 def test_groups_are_never_divided_and_splits_are_drawn_by_seed():
     layers, y = classes(600)
     groups = np.arange(600) // 6
-    one, same, other = (
-        probes.Vectors(layers, y, groups=groups, seed=seed).splits for seed in (0, 0, 1)
-    )
+    one, same, other = (probes.Vectors(layers, y, groups=groups, seed=x).splits for x in (0, 0, 1))
     assert one == same != other
     for group in range(100):
         assert len({one[i] for i in range(600) if groups[i] == group}) == 1
@@ -133,13 +125,12 @@ def test_groups_are_never_divided_and_splits_are_drawn_by_seed():
 def test_numbers_and_sets_are_labels_too(tmp_path):
     layers, y = classes(400)
     slope = layers[6] @ np.linspace(-1, 1, 16) + 0.01
-    given = probes.Vectors(layers, slope, task="slope")
-    (result,) = probes.probe(given, **settings(tmp_path))
+    (result,) = probed(probes.Vectors(layers, slope, task="slope"), tmp_path)
     assert result.task.kind == "regression"
     assert result.headline[6] > 0.99
 
     sets = [{f"c{label}", "odd" if label % 2 else "even"} for label in y]
-    (result,) = probes.probe(probes.Vectors(layers, sets, task="sets"), **settings(tmp_path))
+    (result,) = probed(probes.Vectors(layers, sets, task="sets"), tmp_path)
     assert result.task.kind == "multi-label"
     assert set(result.examples.classes) == {"c0", "c1", "c2", "c3", "even", "odd"}
     assert result.headline[6] > result.headline[0] + 0.2
@@ -176,6 +167,7 @@ def test_numbers_and_sets_are_labels_too(tmp_path):
         ({"splits": ["trian"] * 600}, r"splits\[0\] is 'trian'. Did you mean 'train'"),
         ({"splits": ["train"] * 600}, "dev has no examples; omit splits="),
         ({"groups": [1] * 600}, "1 groups are too few to draw splits; give splits="),
+        ({"layers": {0: csr_array([[0.0], [np.nan]] * 300)}}, r"layer 0, example 1 \(from 0\): a value is NaN"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_one_line(change, says):
@@ -200,7 +192,7 @@ def test_settings_that_do_not_fit_the_vectors_are_refused(more_layers, setting, 
     layers, y = classes()
     vectors = probes.Vectors({**layers, **more_layers}, y)
     with pytest.raises(probes.UserError, match=message):
-        probes.probe(vectors, **settings(tmp_path, **setting))
+        probed(vectors, tmp_path, **setting)
 
 
 def test_whole_numbers_that_are_floats_are_said_to_be_a_regression(capsys):
@@ -220,7 +212,7 @@ def test_numbers_of_any_size_keep_what_they_say(scale, offset, tmp_path):
     layers, y = classes()
     given = {6: layers[6].astype(np.float64)}
     plain, scaled = (
-        probes.probe(probes.Vectors(x, y, splits=SPLITS), **settings(tmp_path)).table()["label"]
+        probed(probes.Vectors(x, y, splits=SPLITS), tmp_path).table()["label"]
         for x in (given, {6: scale * given[6] + offset})
     )
     assert scaled[6] == pytest.approx(plain[6], abs=0.011)
@@ -233,10 +225,8 @@ def test_labels_groups_and_types_that_are_written_in_two_ways_are_one():
     assert set(vectors.labels) == {"pos", "neg"}
     (note,) = vectors.source().load().notes.items()
     assert note == ("mood: labels with spaces at their edges, which were removed", 300)
-    assert set(probes.Vectors(layers, [{"a", " a"}] * 300 + [{"b"}] * 300).labels) == {
-        ("a",),
-        ("b",),
-    }
+    sets = probes.Vectors(layers, [{"a", " a"}] * 300 + [{"b"}] * 300)
+    assert set(sets.labels) == {("a",), ("b",)}
     twice = [(i // 2 if i % 2 else float(i // 2)) for i in range(600)]
     given = probes.Vectors(layers, y, groups=twice, types=twice)
     assert given.groups == given.types
@@ -248,13 +238,12 @@ def test_labels_groups_and_types_that_are_written_in_two_ways_are_one():
 
 def test_groups_that_splits_divide_are_counted(capsys):
     layers, y = classes()
-    probes.Vectors(layers, y, splits=SPLITS, groups=[f"{i % 300}" for i in range(600)])
-    assert "Vectors: 200 groups are divided among splits" in capsys.readouterr().err
     # A group counts once, in however many splits it is.
-    probes.Vectors(layers, y, splits=SPLITS, groups=[i % 10 for i in range(600)])
-    said = capsys.readouterr().err
-    assert "Vectors: 10 groups are divided among splits" in said
-    assert "omit splits=" in said
+    for n, divided in ((300, 200), (10, 10)):
+        probes.Vectors(layers, y, splits=SPLITS, groups=[f"{i % n}" for i in range(600)])
+        said = capsys.readouterr().err
+        assert f"Vectors: {divided} groups are divided among splits" in said
+        assert "omit splits=" in said
 
 
 @pytest.mark.parametrize("n", [19, 20])
@@ -262,15 +251,12 @@ def test_with_few_groups_in_test_nothing_is_tested(n, tmp_path, capsys):
     layers, y = classes()
     groups = [f"test {i % n}" if split == "test" else f"{i}" for i, split in enumerate(SPLITS)]
     given = probes.Vectors(layers, y, splits=SPLITS, groups=groups)
-    found = probes.probe(given, **settings(tmp_path, evidence=("training_variance",)))
-    said = (
-        "19 named documents or groups in test; with fewer than 20 there are no intervals and no "
-        "tests"
-    )
+    found = probed(given, tmp_path, evidence="training_variance")
+    said = "19 named documents or groups in test; with fewer than 20 there are no intervals"
     assert capsys.readouterr().err.count(said) == (n == 19)
     (result,) = found
     assert (result.examples.resampled, result.examples.clusters) == ("documents", n)
-    assert is_current(result)
+    assert not why_outdated(result)
     # Layer 6 knows the classes, layer 0 does not.
     p_values = [result.row("training_variance", "p_best", layer).value for layer in (0, 6)]
     assert (p_values[0] is None, p_values[1]) == ((True, None) if n == 19 else (False, 1.0))
@@ -298,32 +284,23 @@ def test_tensors_in_bfloat16_are_cast():
     assert (probes.Vectors({0: given}, Y).layers[0] == given.float().numpy()).all()
 
 
-@pytest.mark.parametrize("make", [coo_array, csr_matrix, csc_array])
-def test_codes_in_a_sparse_matrix_have_the_scores_of_a_dense_one(make, tmp_path, monkeypatch):
+def test_codes_in_a_sparse_matrix_have_the_scores_of_a_dense_one(tmp_path, monkeypatch):
     codes = np.tile(np.where(X > 0.5, X, 0), (8, 1))
     shapes, dense, scores = [], csr_array.toarray, []
     monkeypatch.setattr(csr_array, "toarray", lambda x: shapes.append(x.shape) or dense(x))
-    for given in (codes, make(codes)):
+    makes = coo_array, csr_matrix, csc_array
+    for given in (codes, *(make(codes) for make in makes)):
         vectors = probes.Vectors({0: given}, np.tile(Y, 8))
-        places = {"output": tmp_path / f"{len(scores)}", "cache_dir": tmp_path / "cache"}
-        results = probes.probe(vectors, evidence="none", probes=("linear", "sparse"), **places)
+        results = probed(vectors, tmp_path / f"{len(scores)}", probes="linear,sparse")
         scores.append([result.score(0) for result in results])
-    assert scores[0] == scores[1]
+    assert scores == [scores[0]] * 4
     blocks = [n for n, width in shapes if width == codes.shape[1]]
-    assert sum(blocks) == len(codes)
+    assert sum(blocks) == len(makes) * len(codes)
     assert max(blocks) < len(codes) / 2
 
 
-def test_a_value_in_a_sparse_matrix_that_is_not_finite_is_named():
-    codes = csr_array(np.where(X > 0, X, 0))
-    codes.data[codes.indptr[7]] = np.nan
-    with pytest.raises(probes.UserError, match="layer 0, example 7 "):
-        probes.Vectors({0: codes}, Y)
-
-
 def test_noise_is_not_above_the_floor_and_flags_are_not_named(tmp_path, capsys):
-    vectors = probes.Vectors({0: X, 1: X}, Y, types=Y.astype(str))
-    probes.probe(vectors, evidence="none", output=tmp_path / "r", cache_dir=tmp_path / "c")
+    probed(probes.Vectors({0: X, 1: X}, Y, types=Y.astype(str)), tmp_path)
     said = capsys.readouterr().err
     assert "best layer 0, not significantly above the floor · " in said
     assert " · a class per example, accuracy" in said
@@ -332,9 +309,8 @@ def test_noise_is_not_above_the_floor_and_flags_are_not_named(tmp_path, capsys):
 
 @pytest.mark.parametrize("how", ["configuration", "modules"])
 def test_a_quantised_model_in_memory_is_refused(how, tmp_path):
-    model = BertModel(
-        BertConfig(vocab_size=8, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)
-    )
+    small = {"vocab_size": 8, "hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1}
+    model = BertModel(BertConfig(**small))
     if how == "configuration":
         model.config.quantization_config = {"quant_method": "awq"}
     else:

@@ -24,17 +24,10 @@ TESTS = Path(__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def device_results(tiny_bert, tmp_path_factory):
-    done = subprocess.run(
-        [
-            sys.executable,
-            TESTS / "helpers" / "on_both_devices.py",
-            tiny_bert,
-            tmp_path_factory.mktemp("both"),
-        ],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(TESTS.parent)},
-    )
+    script, folder = TESTS / "helpers" / "on_both_devices.py", tmp_path_factory.mktemp("both")
+    env = {**os.environ, "PYTHONPATH": str(TESTS.parent)}
+    command = [sys.executable, script, tiny_bert, folder]
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -183,17 +183,17 @@ def bracketed(text: str) -> tuple[Tree, list[str]]:
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=[block[0] for block in BLOCKS])
-def test_by_hand(block: list[str]) -> None:
+def test_by_hand(block):
     _, *tree, expected = block
     assert chunk(*bracketed(" ".join(tree))) == tuple(expected.split())
 
 
-def test_words_before_a_phrase_cut_off_from_their_head_are_outside() -> None:
+def test_words_before_a_phrase_cut_off_from_their_head_are_outside():
     text = "(NP (DT the) (PP (IN in) (NP (NN house))) (NN lawyer))"
     assert chunk(*bracketed(text)) == ("O", "B-PP", "B-NP", "B-NP")
 
 
-def test_a_phrase_without_a_head_is_outside() -> None:
+def test_a_phrase_without_a_head_is_outside():
     assert chunk(*bracketed("(NP (NNS points) (PP (SYM -) (NP (CD 7))))")) == ("B-NP", "O", "B-NP")
     assert chunk(*bracketed("(FRAG (. ...))")) == ("O",)
 
@@ -222,7 +222,7 @@ def test_a_phrase_without_a_head_is_outside() -> None:
         ("(LST (-LRB- -LRB-) (LS 1) (-RRB- -RRB-))", "B-LST I-LST O"),
     ],
 )  # fmt: skip
-def test_a_bracket_or_quote_in_front_of_a_whole_chunk_is_outside(tree: str, bio: str) -> None:
+def test_a_bracket_or_quote_in_front_of_a_whole_chunk_is_outside(tree, bio):
     assert chunk(*bracketed(tree)) == tuple(bio.split())
 
 

@@ -1,6 +1,7 @@
 """The reader of CorefUD's mentions, on brackets written by hand, drawn, and of GUM."""
 
 import re
+from collections import Counter
 
 import pytest
 
@@ -125,13 +126,9 @@ def test_counts_of_gum(gum):
     # Of words and tags, those of the release's own statistics, `stats.xml`.
     assert [len(of[split]) for split in SPLITS] == [10_224, 1_575, 1_464]
     assert [sum(map(len, of[split])) for split in SPLITS] == [177_410, 28_119, 28_397]
-    tags = [tag for sentence in gum for tag in sentence.upos]
-    assert [tags.count(tag) for tag in ("NOUN", "VERB", "PRON", "X")] == [
-        38_895,
-        24_740,
-        19_980,
-        389,
-    ]
+    tags = Counter(tag for sentence in gum for tag in sentence.upos)
+    counts = {"NOUN": 38_895, "VERB": 24_740, "PRON": 19_980, "X": 389}
+    assert {tag: tags[tag] for tag in counts} == counts
     # Of mentions, the opening brackets that grep finds.
     assert [sum(len(s.mentions) for s in of[split]) for split in SPLITS] == [49_649, 7_897, 7_927]
     assert [len({s.document for s in of[split]}) for split in SPLITS] == [177, 30, 30]
@@ -163,11 +160,8 @@ def closed_as(mention):
 @pytest.mark.real_data
 def test_gum_is_written_again_as_it_was(gum, real_data):
     (path,) = real_data.rglob("en_gum-ud-dev.conllu")
-    misc = [
-        line.rsplit("\t", 1)[1]
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if re.match(r"\d+\t", line)
-    ]
-    given_values = [(re.findall(r"(?:^|\|)Entity=([^|]+)", each) or [None])[0] for each in misc]
+    lines = path.read_text(encoding="utf-8").splitlines()
+    misc = [line.rsplit("\t", 1)[1] for line in lines if re.match(r"\d+\t", line)]
+    given_values = [(re.findall(r"(?:^|\|)Entity=([^|]+)", x) or [None])[0] for x in misc]
     written = [v for s in gum.splits["dev"] for v in entity_values(s.mentions, len(s))]
     assert written == given_values

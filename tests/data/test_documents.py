@@ -12,21 +12,12 @@ def numbered_words(name, n_words, document="d", **layers):
 
 def test_a_window_ends_with_each_sentence_and_stays_in_its_document():
     given = [numbered_words("a", 2), *(numbered_words(name, 1) for name in "bcd")]
-    given += [
-        numbered_words("e", 1, "other"),
-        numbered_words("f", 1, ""),
-        numbered_words("g", 1, ""),
-    ]
+    given += [numbered_words("e", 1, "other"), *(numbered_words(name, 1, "") for name in "fg")]
     found = list(windows(given, 3))
-    assert [(" ".join(window.words), window.starts) for window in found] == [
-        ("a0 a1", (0,)),
-        ("a0 a1 b0", (0, 2)),
-        ("a0 a1 b0 c0", (0, 2, 3)),
-        ("b0 c0 d0", (0, 1, 2)),
-        ("e0", (0,)),
-        ("f0", (0,)),
-        ("g0", (0,)),
-    ]
+    texts = ["a0 a1", "a0 a1 b0", "a0 a1 b0 c0", "b0 c0 d0", "e0", "f0", "g0"]
+    assert [" ".join(window.words) for window in found] == texts
+    starts = [(0,), (0, 2), (0, 2, 3), (0, 1, 2), (0,), (0,), (0,)]
+    assert [window.starts for window in found] == starts
     assert [(w.id, w.document) for w in found] == [(s.id, s.document) for s in given]
 
 

@@ -30,6 +30,11 @@ def remote(url, **changes):
     return {"file": Remote(**{"name": "f.txt", "url": f"{url}/f.txt", "sha256": DIGEST, **changes})}
 
 
+def get(folder, url, **changes):
+    """Download the file into a cache; return its path."""
+    return FileFinder(None, folder).get("c", remote(url, **changes), "terms")["file"]
+
+
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(downloads, "TIMEOUT", 0.5)
@@ -42,20 +47,13 @@ def left_behind(folder):
 
 @pytest.mark.parametrize(
     ("answers", "requests"),
-    [
-        ([], 1),
-        ([broken_off], 2),
-        ([altered, broken_off], 3),
-        ([stalled], 2),
-        ([missing, altered, stalled], 4),
-        ([slow], 1),
-    ],
+    [([], 1), ([missing, altered, broken_off], 4), ([stalled], 2), ([slow], 1)],
 )
 def test_a_file_arrives_whole_or_is_asked_for_again(tmp_path, answers, requests):
     with serving({"f.txt": CONTENT}, *answers) as (url, seen):
-        found = FileFinder(None, tmp_path).get("c", remote(url), "terms")
-    assert found == {"file": tmp_path / "corpora" / "f.txt"}
-    assert found["file"].read_bytes() == CONTENT
+        path = get(tmp_path, url)
+    assert path == tmp_path / "corpora" / "f.txt"
+    assert path.read_bytes() == CONTENT
     assert seen["f.txt"] == requests
     assert left_behind(tmp_path) == ["f.txt"]
 
@@ -72,7 +70,7 @@ def test_a_file_arrives_whole_or_is_asked_for_again(tmp_path, answers, requests)
 def test_a_server_that_never_delivers_is_one_line_and_leaves_nothing(tmp_path, answer, message):
     with serving({"f.txt": CONTENT}, *[answer] * 4) as (url, seen):
         with pytest.raises(UserError) as caught:
-            FileFinder(None, tmp_path).get("c", remote(url), "terms")
+            get(tmp_path, url)
         assert seen["f.txt"] == 4
     assert message in str(caught.value)
     assert f"{url}/f.txt" in str(caught.value)
@@ -80,13 +78,13 @@ def test_a_server_that_never_delivers_is_one_line_and_leaves_nothing(tmp_path, a
     assert "f.txt" not in left_behind(tmp_path)
     # And the next attempt begins afresh.
     with serving({"f.txt": CONTENT}) as (url, _):
-        FileFinder(None, tmp_path).get("c", remote(url), "terms")
+        get(tmp_path, url)
     assert left_behind(tmp_path) == ["f.txt"]
 
 
 def test_no_server_at_all_is_one_line(tmp_path):
     with pytest.raises(UserError, match=r"could not be downloaded \(ConnectionError"):
-        FileFinder(None, tmp_path).get("c", remote("http://127.0.0.1:9"), "terms")
+        get(tmp_path, "http://127.0.0.1:9")
 
 
 def test_terms_are_shown_before_the_first_download_only(tmp_path, capsys):
@@ -110,7 +108,7 @@ def test_a_damaged_file_in_the_cache_is_fetched_again_aloud(tmp_path, capsys):
     (tmp_path / "corpora").mkdir()
     (tmp_path / "corpora" / "f.txt").write_bytes(CONTENT[:-1])
     with serving({"f.txt": CONTENT}) as (url, _):
-        FileFinder(None, tmp_path).get("c", remote(url), "terms")
+        get(tmp_path, url)
     assert (tmp_path / "corpora" / "f.txt").read_bytes() == CONTENT
     assert "skipped" in capsys.readouterr().err
 
@@ -146,13 +144,8 @@ def tarred(*extra, members=MEMBERS):
 
 # As sha256sum prints it.
 LINES = "".join(f"{hashlib.sha256(x).hexdigest()}  ./{name}\n" for name, x in MEMBERS.items())
-ARCHIVE = Archive(
-    "f*.tar.gz",
-    r"release/(.+\.txt)",
-    hashlib.sha256(LINES.encode()).hexdigest(),
-    "kept",
-    ("g.tar",),
-)
+MEMBERS_DIGEST = hashlib.sha256(LINES.encode()).hexdigest()
+ARCHIVE = Archive("f*.tar.gz", r"release/(.+\.txt)", MEMBERS_DIGEST, "kept", ("g.tar",))
 
 
 def test_only_regular_members_are_read_and_what_is_stored_has_the_same_bytes(tmp_path):
@@ -175,10 +168,7 @@ def test_only_regular_members_are_read_and_what_is_stored_has_the_same_bytes(tmp
         (b"no archive", "damaged archive"),
         (b"", "damaged archive"),
         (tarred()[:-60], "content of its 0 files"),
-        (
-            tarred(members={"b.txt": b"two"}),
-            r"content of its 1 files has the digest \w+, not the reg",
-        ),
+        (tarred(members={"b.txt": b"two"}), r"content of its 1 files has the digest \w+, not the"),
     ],
 )
 def test_an_archive_of_other_content_is_named(tmp_path, content, message):
@@ -208,9 +198,7 @@ def test_an_archive_of_other_content_is_asked_for_again(tmp_path, capsys):
         serving(good, *[altered] * 4) as (url, _),
         pytest.raises(UserError, match="differs from the registered one in all 4 attempts"),
     ):
-        FileFinder(None, tmp_path / "c").get(
-            "c", remote(url, sha256=digest, archive=ARCHIVE), "terms"
-        )
+        get(tmp_path / "c", url, sha256=digest, archive=ARCHIVE)
     assert not (tmp_path / "c" / "corpora" / ".incoming").exists()
     # A mirror may have it under another name, and users a copy.
     with serving({"g.tar": tarred()}) as (url, seen):
@@ -226,24 +214,18 @@ def test_gum_s_train_is_what_dev_and_test_lack_in_the_order_of_names(tmp_path):
     members = {
         "en_gum-ud-test.conllu": b"# newdoc id = GUM_b\nof the release\n\n",
         "en_gum-ud-dev.conllu": b"# newdoc id = GUM_d\nof the release\n\n",
-        **{
-            f"not-to-release/sources/GUM_{name}.conllu": f"# newdoc id = GUM_{name}\n\n".encode()
-            for name in "dcba"
-        },
     }
+    sources = "not-to-release/sources/GUM_{}.conllu"
+    members |= {sources.format(x): f"# newdoc id = GUM_{x}\n\n".encode() for x in "dcba"}
     corpora.get("gum").remotes["train"].archive.write(members, "", tmp_path / "train")
     text = (tmp_path / "train").read_bytes()
     assert text == b"# newdoc id = GUM_a\n\n# newdoc id = GUM_c\n\n"
 
 
-def _get(folder, url):
-    FileFinder(None, folder).get("c", remote(url), "terms")
-
-
 def test_two_runs_at_once_download_once(tmp_path):
     spawn = multiprocessing.get_context("fork")
     with serving({"f.txt": CONTENT}, slow, slow) as (url, seen):
-        runs = [spawn.Process(target=_get, args=(tmp_path, url)) for _ in range(3)]
+        runs = [spawn.Process(target=get, args=(tmp_path, url)) for _ in range(3)]
         for run in runs:
             run.start()
         for run in runs:
@@ -266,7 +248,7 @@ def test_a_download_killed_half_way_starts_again(tmp_path):
         os.kill(run.pid, signal.SIGKILL)
         run.wait()
         assert not (tmp_path / "corpora" / "f.txt").exists()
-        _get(tmp_path, url)
+        get(tmp_path, url)
         assert seen["f.txt"] == 2
     assert left_behind(tmp_path) == ["f.txt"]
 
@@ -314,15 +296,17 @@ def endless(handler, content):
 def test_a_download_stops_at_the_size_on_the_card(tmp_path, archive):
     sent = []
     answers = [lambda *of: sent.append(endless(*of))] * 4
-    with serving({"f.txt": CONTENT}, *answers) as (url, seen):
-        wanted = remote(url, size=len(CONTENT), archive=archive)
-        with pytest.raises(UserError, match="differs from the registered one in all 4 attempts"):
-            FileFinder(None, tmp_path).get("c", wanted, "terms")
+    message = "differs from the registered one in all 4 attempts"
+    with (
+        serving({"f.txt": CONTENT}, *answers) as (url, seen),
+        pytest.raises(UserError, match=message),
+    ):
+        get(tmp_path, url, size=len(CONTENT), archive=archive)
     assert seen["f.txt"] == 4
     assert not sent  # all connections were closed before the end
     assert left_behind(tmp_path) == []
     with serving({"f.txt": CONTENT}) as (url, _):  # not a byte less
-        FileFinder(None, tmp_path).get("c", remote(url, size=len(CONTENT)), "terms")
+        get(tmp_path, url, size=len(CONTENT))
 
 
 def test_every_file_that_is_stored_as_it_comes_has_a_size_on_its_card():

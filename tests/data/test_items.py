@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import re
 import tarfile
 import zipfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from pathlib import Path
-from typing import Any
 
 import pytest
+from table_files import write_rows
 
 from probes.common.errors import UserError
 from probes.data import item_suites
@@ -26,14 +23,12 @@ from probes.data.sentence import SPLITS, Corpus
 from probes.data.sources import Source
 
 
-def source_of(**files: Path) -> Source:
+def source_of(**files):
     found = {role: (path,) for role, path in files.items()}
-    return Source("made", "1", "MIT", found, {}, lambda source: None)  # type: ignore[arg-type, return-value]
+    return Source("made", "1", "MIT", found, {}, lambda source: None)
 
 
-def registered_tar(
-    monkeypatch: pytest.MonkeyPatch, path: Path, corpus: str, members: Mapping[str, str]
-) -> Path:
+def registered_tar(monkeypatch, path, corpus, members):
     """An archive of these members, as if the card of the corpus had its digest."""
     with tarfile.open(path, "w:xz") as packed:
         for name, content in members.items():
@@ -52,12 +47,12 @@ def registered_tar(
 # -- BLiMP --------------------------------------------------------------------------------
 
 
-def blimp_line(uid: str, number: int, good: str, bad: str, term: str = "binding") -> str:
+def blimp_line(uid, number, good, bad, term="binding"):
     row = {"sentence_good": good, "sentence_bad": bad, "UID": uid, "pairID": str(number)}
     return json.dumps({**row, "linguistics_term": term, "simple_LM_method": True})
 
 
-def blimp(path: Path, **files: str) -> Path:
+def blimp(path, **files):
     with zipfile.ZipFile(path, "w") as packed:
         for name, content in files.items():
             packed.writestr(f"data/{name}.jsonl", content)
@@ -66,20 +61,15 @@ def blimp(path: Path, **files: str) -> Path:
     return path
 
 
-def test_blimp_is_read_in_alphabetical_order(tmp_path: Path) -> None:
+def test_blimp_is_read_in_alphabetical_order(tmp_path):
     second = blimp_line("npi", 0, "Even Ann ever ran.", "Even Ann ran ever.", "s-selection")
     first = [blimp_line("anaphor", i, f"He {i} saw himself.", f"He {i} saw it.") for i in (0, 1)]
     archive = blimp(tmp_path / "b.zip", npi=second + "\n", anaphor="\n".join(first) + "\n")
     corpus = item_suites.read_blimp(source_of(archive=archive))
     assert [item.id for item in corpus.items] == ["anaphor-0", "anaphor-1", "npi-0"]
-    assert corpus.items[1] == Item(
-        id="anaphor-1",
-        kind="pairs",
-        paradigm="anaphor",
-        texts={"good": ("He 1 saw himself.",), "bad": ("He 1 saw it.",)},
-        phenomenon="binding",
-        predictions=("(*;%good%) < (*;%bad%)",),
-    )
+    texts = {"good": ("He 1 saw himself.",), "bad": ("He 1 saw it.",)}
+    compared = ("(*;%good%) < (*;%bad%)",)
+    assert corpus.items[1] == Item("anaphor-1", "pairs", "anaphor", texts, "binding", compared)
     assert corpus.items[2].phenomenon == "argument_structure"
     assert corpus.layers == {"pairs"}
     assert [corpus.splits[split] for split in SPLITS] == [(), (), ()]
@@ -87,7 +77,7 @@ def test_blimp_is_read_in_alphabetical_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["{", '{"UID": "x"}'])
-def test_a_damaged_blimp_is_named(content: str, tmp_path: Path) -> None:
+def test_a_damaged_blimp_is_named(content, tmp_path):
     archive = blimp(tmp_path / "b.zip", npi=content)
     with pytest.raises(UserError, match=r"b\.zip: cannot be read \(.*\); fetch it again"):
         item_suites.read_blimp(source_of(archive=archive))
@@ -107,39 +97,27 @@ CLAMS = {
 }
 
 
-def clams(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, members: Mapping[str, str], **more: Any
-) -> Corpus:
+def clams(tmp_path, monkeypatch, members, **more):
     packed = {f"clams-36b5/{name}": content for name, content in members.items()}
-    archive = registered_tar(
-        monkeypatch,
-        tmp_path / "clams.tar.xz",
-        "clams",
-        {**packed, "clams-36b5/README.md": "no pairs"},
-    )
+    packed["clams-36b5/README.md"] = "no pairs"
+    archive = registered_tar(monkeypatch, tmp_path / "clams.tar.xz", "clams", packed)
     return item_suites.read_clams(source_of(archive=archive), **more)
 
 
-def test_clams_by_language_and_construction(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_clams_by_language_and_construction(tmp_path, monkeypatch):
     corpus = clams(tmp_path, monkeypatch, CLAMS)
     assert [(x.id, x.paradigm, x.phenomenon) for x in corpus.items] == [
         ("de.subj_rel-0", "de.subj_rel", "de"),
         ("de.subj_rel-1", "de.subj_rel", "de"),
         ("fr.simple_agrmt-0", "fr.simple_agrmt", "fr"),
     ]
-    assert corpus.items[1].texts == {
-        "good": ("die Autoren , die rennen , lachen",),
-        "bad": ("die Autoren , die rennen , lacht",),
-    }
+    good, bad = (f"die Autoren , die rennen , {verb}" for verb in ("lachen", "lacht"))
+    assert corpus.items[1].texts == {"good": (good,), "bad": (bad,)}
     (french,) = clams(tmp_path, monkeypatch, CLAMS, languages=("fr",)).items
     assert french.texts["bad"] == ("l'auteur rient",)
 
 
-def test_a_clams_file_without_pairs_is_named_with_its_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clams_file_without_pairs_is_named_with_its_line(tmp_path, monkeypatch):
     content = "True\ta\nFalse\tb\nFalse\tc\nTrue\td\n"
     with pytest.raises(UserError, match=r"clams\.tar\.xz: de_evalset/x\.txt, line 3: no pair"):
         clams(tmp_path, monkeypatch, {"de_evalset/x.txt": content})
@@ -148,31 +126,22 @@ def test_a_clams_file_without_pairs_is_named_with_its_line(
 # -- SyntaxGym ----------------------------------------------------------------------------
 
 
-def suite(formulas: Sequence[str], *items: Mapping[str, Sequence[tuple[int, str]]]) -> str:
+def suite(formulas, *items):
     """A suite; regions are given with their numbers, which order them."""
-    return json.dumps(
-        {
-            "predictions": [{"type": "formula", "formula": formula} for formula in formulas],
-            "items": [
-                {
-                    "item_number": number,
-                    "conditions": [
-                        {
-                            "condition_name": condition,
-                            "regions": [{"region_number": n, "content": x} for n, x in regions],
-                        }
-                        for condition, regions in conditions.items()
-                    ],
-                }
-                for number, conditions in enumerate(items, start=1)
-            ],
-        }
-    )
+
+    def condition(name, regions):
+        numbered = [{"region_number": n, "content": x} for n, x in regions]
+        return {"condition_name": name, "regions": numbered}
+
+    conditions = [[condition(*pair) for pair in item.items()] for item in items]
+    numbered = [{"item_number": n, "conditions": x} for n, x in enumerate(conditions, start=1)]
+    predictions = [{"type": "formula", "formula": formula} for formula in formulas]
+    return json.dumps({"predictions": predictions, "items": numbered})
 
 
 def test_syntaxgym_s_regions_are_written_with_a_space_before_each_but_the_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     gap = [(1, "I know"), (3, ""), (2, " who "), (4, "slept"), (10, "."), (9, "here  now")]
     first = [(1, ""), (2, "Slept"), (3, "well")]
     members = {
@@ -180,9 +149,8 @@ def test_syntaxgym_s_regions_are_written_with_a_space_before_each_but_the_first(
         "npi_x.json": suite(["(*;%a%) < (*;%b%)"], {"a": [(1, "x")], "b": [(1, "y")]}, {}),
     }
     packed = {f"sg-1/test_suites/json/{name}": content for name, content in members.items()}
-    archive = registered_tar(
-        monkeypatch, tmp_path / "s.tar.xz", "syntaxgym", {**packed, "sg-1/other/json/z.json": "{}"}
-    )
+    packed["sg-1/other/json/z.json"] = "{}"
+    archive = registered_tar(monkeypatch, tmp_path / "s.tar.xz", "syntaxgym", packed)
     corpus = item_suites.read_suites(source_of(archive=archive))
     assert [(x.id, x.paradigm, x.phenomenon) for x in corpus.items] == [
         ("fgd_x-1", "fgd_x", "Long-distance dependencies"),
@@ -226,123 +194,87 @@ TABLES = {
 
 
 @pytest.fixture
-def diagnostics(tmp_path: Path) -> dict[str, Item]:
+def diagnostics(tmp_path):
     files = {}
     for role, rows in TABLES.items():
         files[role] = tmp_path / f"{role.upper()}.tsv"
-        with files[role].open("w", newline="") as file:
-            csv.writer(file, delimiter="\t").writerows(rows)
+        files[role].write_text("".join("\t".join(row) + "\n" for row in rows))
     items = item_suites.read_diagnostics(source_of(**files)).items
     assert len({item.id for item in items}) == len(items) == 2 + 4 + 2 + 2 + 4
-    assert {item.kind for item in items} == {"contexts"}
-    assert {item.target for item in items} == {1}
+    assert {(item.kind, item.target) for item in items} == {("contexts", 1)}
     return {item.id: item for item in items}
 
 
-def test_expected_words_have_two_rivals(diagnostics: dict[str, Item]) -> None:
-    item = diagnostics["CPRAG-0"]
-    assert item.texts == {
-        "expected": ("He lost. She played", " chess", "."),
-        "within category": ("He lost. She played", " monopoly", "."),
-        "between category": ("He lost. She played", " football", "."),
-    }
-    assert (item.paradigm, item.phenomenon) == ("CPRAG, high constraint", "CPRAG")
-    assert diagnostics["CPRAG-1"].paradigm == "CPRAG, low constraint"
-    assert item.answers == (item.good,) == ("expected",)
-    assert item.rivals == ("within category", "between category")
+DIAGNOSTICS = [
+    # Item, phenomenon, rest of the paradigm's name, texts before the completion and completions, answers, the good one.
+    ("CPRAG-0", "CPRAG", ", high constraint", {"expected": "He lost. She played|chess", "within category": "He lost. She played|monopoly", "between category": "He lost. She played|football"}, ["expected"], "expected"),
+    ("CPRAG-1", "CPRAG", ", low constraint", {"expected": "He won. She played|golf", "within category": "He won. She played|tennis", "between category": "He won. She played|chess"}, ["expected"], "expected"),
+    # Roles are completed, and compared where people use the target more often, whichever comes first.
+    ("ROLE-61-b", "ROLE", "", {"avoided": "who the star had|avoided", "met": "who the star had|met"}, ["avoided", "met"], ""),
+    ("ROLE-61", "ROLE", "", {"usual": "who the press had|interviewed", "reversed": "who the star had|interviewed"}, [], "usual"),
+    ("ROLE-7", "ROLE", "", {"usual": "which boy the bee had|stung", "reversed": "which bee the boy had|stung"}, [], "usual"),
+    # Negation turns what is true, the article fits, and what a negated context determines is no completion.
+    ("NEG-SIMP-0-affirmative", "NEG-SIMP, affirmative", "", {"true": "An ant is an|insect", "false": "An ant is a|vegetable"}, ["true"], "true"),
+    ("NEG-SIMP-0-negative", "NEG-SIMP, negative", "", {"true": "An ant is not a|vegetable", "false": "An ant is not an|insect"}, [], "true"),
+    ("NEG-NAT-4-negative", "NEG-NAT, negative", ", natural", {"true": "Diving isn't very|dangerous", "false": "Diving isn't very|safe"}, [], "true"),
+    ("NEG-NAT-5-affirmative", "NEG-NAT, affirmative", ", less natural", {"true": "It is very|cold", "false": "It is very|warm"}, ["true"], "true"),
+]  # fmt: skip
 
 
-def test_roles_are_completed_and_compared_where_the_target_is_usual(
-    diagnostics: dict[str, Item],
-) -> None:
-    several = diagnostics["ROLE-61-b"]
-    assert several.answers == ("avoided", "met")
-    assert several.texts == {x: ("who the star had", f" {x}", ".") for x in ("avoided", "met")}
-    assert (several.good, several.rivals) == ("", ())
-    # The context that people complete with the target more often, whichever comes first.
-    for number, usual, other, target in (
-        ("61", "who the press had", "who the star had", "interviewed"),
-        ("7", "which boy the bee had", "which bee the boy had", "stung"),
+@pytest.mark.parametrize(
+    ("name", "phenomenon", "paradigm", "texts", "answers", "good"), DIAGNOSTICS
+)
+def test_a_diagnostic_has_completions_of_contexts(
+    name, phenomenon, paradigm, texts, answers, good, diagnostics
+):
+    item = diagnostics[name]
+    parts = {label: text.split("|") for label, text in texts.items()}
+    assert item.texts == {label: (x, f" {y}", ".") for label, (x, y) in parts.items()}
+    assert (item.paradigm, item.phenomenon) == (f"{phenomenon}{paradigm}", phenomenon)
+    rivals = tuple(x for x in texts if x != good) if good else ()
+    assert (item.answers, item.good, item.rivals) == (tuple(answers), good, rivals)
+
+
+def test_items_about_the_same_contexts_are_one_cluster(diagnostics):
+    for names in (
+        ("ROLE-61", "ROLE-61-a", "ROLE-61-b"),
+        ("ROLE-7", "ROLE-7-a", "ROLE-7-b"),
+        ("NEG-SIMP-0-affirmative", "NEG-SIMP-0-negative"),
     ):
-        pair = diagnostics[f"ROLE-{number}"]
-        assert pair.texts == {
-            "usual": (usual, f" {target}", "."),
-            "reversed": (other, f" {target}", "."),
-        }
-        assert (pair.good, pair.rivals, pair.answers) == ("usual", ("reversed",), ())
-        # Both completions and the comparison are about the same two contexts.
-        clusters = {diagnostics[f"ROLE-{number}-{x}"].cluster for x in "ab"}
-        assert clusters == {pair.cluster or pair.id}
-
-
-def test_negation_turns_what_is_true_and_the_article_fits(diagnostics: dict[str, Item]) -> None:
-    affirmative = diagnostics["NEG-SIMP-0-affirmative"]
-    negative = diagnostics["NEG-SIMP-0-negative"]
-    assert affirmative.texts == {
-        "true": ("An ant is an", " insect", "."),
-        "false": ("An ant is a", " vegetable", "."),
-    }
-    assert negative.texts == {
-        "true": ("An ant is not a", " vegetable", "."),
-        "false": ("An ant is not an", " insect", "."),
-    }
-    assert {x.cluster for x in (affirmative, negative)} == {"NEG-SIMP-0"}
-    assert [x.paradigm for x in (affirmative, negative)] == [
-        "NEG-SIMP, affirmative",
-        "NEG-SIMP, negative",
-    ]
-    natural = diagnostics["NEG-NAT-4-negative"]
-    assert natural.paradigm == "NEG-NAT, negative, natural"
-    # What a negated context determines is no completion.
-    assert (affirmative.answers, negative.answers) == (("true",), ())
-    assert [x.phenomenon for x in (affirmative, natural)] == [
-        "NEG-SIMP, affirmative",
-        "NEG-NAT, negative",
-    ]
-    assert natural.texts["true"] == ("Diving isn't very", " dangerous", ".")
-    assert natural.texts["false"] == ("Diving isn't very", " safe", ".")
-    assert diagnostics["NEG-NAT-5-affirmative"].paradigm == "NEG-NAT, affirmative, less natural"
+        clusters = {diagnostics[name].cluster or diagnostics[name].id for name in names}
+        assert len(clusters) == 1
 
 
 # -- the user's own tables ----------------------------------------------------------------
 
 
-def test_pairs_in_csv_and_json_lines_are_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_pairs_are_read_from_csv_and_json_lines(ending, tmp_path):
     rows = [
         {"sentence_good": "Cats, dogs sleep.", "sentence_bad": " Cats, dogs sleeps. ", "UID": "number",
          "linguistics_term": "agreement", "group": "g1"},
-        {"sentence_good": 'A "cat" sleeps.', "sentence_bad": 'A "cat" sleep.', "UID": "",
+        {"sentence_good": "A \"cat\" sleeps.", "sentence_bad": "A \"cat\" sleep.", "UID": "",
          "linguistics_term": "", "group": ""},
     ]  # fmt: skip
-    (tmp_path / "csv").mkdir()
-    with (tmp_path / "csv" / "mine.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
-    (tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    found = [
-        find_corpus(str(path)) for path in (tmp_path / "csv" / "mine.csv", tmp_path / "mine.jsonl")
-    ]
-    assert [source.items for source in found] == ["pairs", "pairs"]
-    one, other = (source.load() for source in found)
-    assert one.items == other.items
-    assert one.items == (
+    source = find_corpus(write_rows(tmp_path / f"mine.{ending}", rows))
+    assert source.items == "pairs"
+    corpus = source.load()
+    assert corpus.items == (
         # Spaces around a sentence would be scored.
         minimal_pair("mine-1", "number", "Cats, dogs sleep.", "Cats, dogs sleeps.", "agreement", "g1"),
         minimal_pair("mine-2", "mine", 'A "cat" sleeps.', 'A "cat" sleep.'),
     )  # fmt: skip
-    assert one.items[0].predictions == (WHOLE,)
-    assert one.notes == {"items": 2, "paradigms": 2}
+    assert corpus.items[0].predictions == (WHOLE,)
+    assert corpus.notes == {"items": 2, "paradigms": 2}
 
 
-def test_facts_are_written_from_their_templates(tmp_path: Path) -> None:
+def test_facts_are_written_from_their_templates(tmp_path):
     rows = [
         {"subject": "Oslo", "template": "[X] is in [Y] .", "object": " Norway", "relation": "in"},
         {"subject": " Oslo ", "template": "[Y] contains [X].", "object": "Norway"},
         {"subject": "T[Y]x", "template": "[X] is the ([Y])!", "object": "film"},
     ]
-    (tmp_path / "f.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    source = find_corpus(str(tmp_path / "f.jsonl"))
+    source = find_corpus(write_rows(tmp_path / "f.jsonl", rows))
     assert source.items == "contexts"
     items = source.load().items
     assert [item.texts["object"] for item in items] == [
@@ -357,53 +289,14 @@ def test_facts_are_written_from_their_templates(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "says"),
-    [
-        ("a.csv", 'sentence_good,sentence_bad\nA b.,A c.\n"Two\nlines.",Two.\nx,\n', "line 5: sentence_bad is empty or not text"),
-        ("a.jsonl", '{"sentence_good":"a","sentence_bad":"b"}\n\n{"sentence_good":"a","sentence_bad":3}\n', "line 3: sentence_bad is empty or not text"),
-        ("a.jsonl", '{"sentence_good":"a","sentence_bad":"b"}\n{"sentence_good":"a"}\n', "line 2: sentence_bad is empty or not text"),
-        ("a.csv", "sentence_good,sentence_bad,group\na,b,  \n", "line 2: group is empty or not text"),
-        ("a.json", '[{"sentence_good":"a","sentence_bad":"b"},{"sentence_good":" ","sentence_bad":"b"}]', "row 2: sentence_good is empty or not text"),
-        ("a.csv", "subject,template,object\nO,[X] is.,N\n", r"line 2: the template '\[X\] is.' must have exactly one \[Y\]"),
-        ("a.csv", "subject,template,object\nO,[Y] [Y] [X],N\n", r"line 2: the template .* must have exactly one \[Y\]"),
-        ("a.csv", "subject,template,object\nO,is [Y],N\n", r"line 2: the template 'is \[Y\]' must have exactly one \[X\]"),
-        ("a.csv", "subject,template,object\n,[X] [Y],N\n", "line 2: subject is empty or not text"),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_is_named_with_file_and_line(
-    name: str, content: str, says: str, tmp_path: Path
-) -> None:
-    path = tmp_path / name
-    path.write_text(content)
-    with pytest.raises(UserError, match=says) as error:
-        find_corpus(str(path)).load()
-    assert str(error.value).startswith(str(path))
-    assert "\n" not in str(error.value)
-
-
-def test_items_go_with_no_labels_or_splits_and_with_no_other_kind(tmp_path: Path) -> None:
-    pairs, facts, other = (tmp_path / name for name in ("p.csv", "f.csv", "o.csv"))
-    pairs.write_text("sentence_good,sentence_bad\na,b\n")
-    facts.write_text("subject,template,object\na,[X] [Y],b\n")
-    other.write_text("text,label\na,b\n")
-    with pytest.raises(UserError, match="--group: does not apply to --corpus"):
-        find_corpus(str(pairs), group="x")
-    with pytest.raises(UserError, match="some files hold pairs, others facts; give one kind"):
-        find_corpus(str(pairs), str(facts)).load()
-    with pytest.raises(UserError, match="minimal pairs have the columns sentence_good"):
-        find_corpus(str(pairs), str(other))
-
-
-def test_files_of_one_name_have_items_of_their_own(tmp_path: Path) -> None:
+def test_files_of_one_name_have_items_of_their_own(tmp_path):
     paths = []
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
-        paths.append(tmp_path / folder / "p.csv")
-        paths[-1].write_text(
-            f"sentence_good,sentence_bad\nA {folder}.,B {folder}.\nC {folder}.,D.\n"
-        )
-    items = find_corpus(*map(str, paths)).load().items
+        pairs = [(f"A {folder}.", f"B {folder}."), (f"C {folder}.", "D.")]
+        rows = [{"sentence_good": good, "sentence_bad": bad} for good, bad in pairs]
+        paths.append(write_rows(tmp_path / folder / "p.csv", rows))
+    items = find_corpus(*paths).load().items
     assert [item.texts["good"][0] for item in items] == ["A one.", "C one.", "A two.", "C two."]
     assert len({item.id for item in items}) == 4  # else they would be resampled together
     assert {item.paradigm for item in items} == {"p"}
@@ -412,7 +305,7 @@ def test_files_of_one_name_have_items_of_their_own(tmp_path: Path) -> None:
 # -- what all corpora of items share ------------------------------------------------------
 
 
-def test_a_limit_is_of_each_paradigm(tmp_path: Path) -> None:
+def test_a_limit_is_of_each_paradigm(tmp_path):
     lines = [f"{p} {i},x,{p}" for i in range(4) for p in "abc"]
     path = tmp_path / "p.csv"
     path.write_text("\n".join(["sentence_good,sentence_bad,UID", *lines, "d 0,x,d"]))
@@ -427,7 +320,7 @@ def test_a_limit_is_of_each_paradigm(tmp_path: Path) -> None:
     assert sample_of_each(whole.items, 9) == list(whole.items)
 
 
-def test_a_limit_draws_from_the_whole_paradigm() -> None:
+def test_a_limit_draws_from_the_whole_paradigm():
     """CLAMS is sorted: its first thousand items of a paradigm have the same subject."""
     items = [minimal_pair(f"{i}", "p", f"good {i}", f"bad {i}") for i in range(4000)]
     few, more = sample_of_each(items, 100), sample_of_each(items, 400)
@@ -439,53 +332,34 @@ def test_a_limit_draws_from_the_whole_paradigm() -> None:
     assert all(70 < sum(q <= place // 1000 < q + 1 for place in places) < 130 for q in range(4))
 
 
-def test_any_change_of_an_item_changes_the_fingerprint() -> None:
+def test_any_change_of_an_item_changes_the_fingerprint():
     item = Item("1", "pairs", "p", {"good": ("a", "b"), "bad": ("c",)}, "ph", (WHOLE,))
-    changes: dict[str, Any] = {
-        "id": "2",
-        "kind": "contexts",
-        "paradigm": "q",
-        "texts": {"good": ("ab",), "bad": ("c",)},
-        "phenomenon": "",
-        "predictions": (),
-        "target": 1,
-        "answers": ("good",),
-        "good": "good",
-        "rivals": ("bad",),
-        "cluster": "1",
-    }
+    changes = {"id": "2", "kind": "contexts", "paradigm": "q", "phenomenon": "", "predictions": ()}
+    changes |= {"texts": {"good": ("ab",), "bad": ("c",)}, "target": 1, "answers": ("good",)}
+    changes |= {"good": "good", "rivals": ("bad",), "cluster": "1"}
     assert set(changes) == {field.name for field in fields(Item)}
     others = [replace(item, **{name: value}) for name, value in changes.items()]
-    corpora_ = [
-        Corpus("c", "1", "", dict.fromkeys(SPLITS, ()), items=(x,)) for x in (item, *others)
-    ]
-    assert len({corpus.fingerprint for corpus in corpora_}) == len(changes) + 1
+    empty = dict.fromkeys(SPLITS, ())
+    fingerprints = {Corpus("c", "1", "", empty, items=(x,)).fingerprint for x in (item, *others)}
+    assert len(fingerprints) == len(changes) + 1
 
 
 # -- the real ones ------------------------------------------------------------------------
 
 
 @pytest.mark.real_data
-def test_blimp_itself(real_data: Path, tmp_path: Path) -> None:
+def test_blimp_itself(real_data, tmp_path):
     source = find_corpus("blimp", data_dir=real_data, cache_dir=tmp_path, offline=True)
     corpus = source.load()
     counts = Counter(item.paradigm for item in corpus.items)
     assert (len(counts), set(counts.values()), len(corpus.items)) == (67, {1000}, 67_000)
     phenomena = Counter({item.paradigm: item.phenomenon for item in corpus.items}.values())
     assert phenomena == {  # Warstadt et al. 2020, table 4
-        "anaphor_agreement": 2,
-        "argument_structure": 9,
-        "binding": 7,
-        "control_raising": 5,
-        "determiner_noun_agreement": 8,
-        "ellipsis": 2,
-        "filler_gap_dependency": 7,
-        "irregular_forms": 2,
-        "island_effects": 8,
-        "npi_licensing": 7,
-        "quantifiers": 4,
+        "anaphor_agreement": 2, "argument_structure": 9, "binding": 7, "control_raising": 5,
+        "determiner_noun_agreement": 8, "ellipsis": 2, "filler_gap_dependency": 7,
+        "irregular_forms": 2, "island_effects": 8, "npi_licensing": 7, "quantifiers": 4,
         "subject_verb_agreement": 6,
-    }
+    }  # fmt: skip
     texts = [(x.texts["good"][0], x.texts["bad"][0]) for x in corpus.items]
     assert sum(good == bad for good, bad in texts) == 7
     assert sum(len(good.split()) != len(bad.split()) for good, bad in texts) == 3945
@@ -494,7 +368,7 @@ def test_blimp_itself(real_data: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.real_data
-def test_clams_and_the_diagnostics_themselves(real_data: Path, tmp_path: Path) -> None:
+def test_clams_and_the_diagnostics_themselves(real_data, tmp_path):
     places = {"data_dir": real_data, "cache_dir": tmp_path, "offline": True}
     whole = find_corpus("clams", **places).load()
     counts = Counter(item.phenomenon for item in whole.items)
@@ -512,11 +386,9 @@ def test_clams_and_the_diagnostics_themselves(real_data: Path, tmp_path: Path) -
     assert articles == {"a", "an"}
 
 
-def test_all_of_them_are_registered_as_items() -> None:
+def test_all_of_them_are_registered_as_items():
     kinds = {name: set(corpora.get(name).layers) for name in corpora}
     assert [name for name in kinds if kinds[name] == {"contexts"}] == ["lm-diagnostics"]
     languages = {f"clams-{x}" for x in ("en", "de", "fr", "he", "ru")}
-    assert {name for name in kinds if kinds[name] == {"pairs"}} == {
-        *("blimp", "clams", "syntaxgym"),
-        *languages,
-    }
+    pairs = {name for name in kinds if kinds[name] == {"pairs"}}
+    assert pairs == {"blimp", "clams", "syntaxgym", *languages}

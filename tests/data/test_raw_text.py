@@ -29,6 +29,9 @@ TRAIN = [
     ("The dog  sleeps .", "DET NOUN SPACE VERB PUNCT", [1, 3, 1, 3, 3],
      ["det", "nsubj", "dep", "ROOT", "punct"]),
     ("The dog sleeps .", "DET NOUN VERB PUNCT", [1, 2, 2, 2], ["det", "nsubj", "ROOT", "punct"]),
+    # The parser learns where sentences end from two in one text.
+    ("The dog sleeps . A bird sings .", "DET NOUN VERB PUNCT DET NOUN VERB PUNCT",
+     [1, 2, 2, 2, 5, 6, 6, 6], ["det", "nsubj", "ROOT", "punct"] * 2),
 ]  # fmt: skip
 
 
@@ -42,18 +45,6 @@ def pipeline(tmp_path_factory):
     for text, tags, heads, deps in TRAIN:
         doc = nlp.make_doc(text)
         examples.append(Example.from_dict(doc, {"pos": tags.split(), "heads": heads, "deps": deps}))
-    # The parser learns where sentences end from two in one text.
-    doc = nlp.make_doc("The dog sleeps . A bird sings .")
-    examples.append(
-        Example.from_dict(
-            doc,
-            {
-                "pos": ["DET", "NOUN", "VERB", "PUNCT"] * 2,
-                "heads": [1, 2, 2, 2, 5, 6, 6, 6],
-                "deps": ["det", "nsubj", "ROOT", "punct"] * 2,
-            },
-        )
-    )
     spacy.util.fix_random_seed(1)
     optimizer = nlp.initialize(lambda: examples)
     for _ in range(60):
@@ -156,20 +147,29 @@ def test_another_pipeline_is_another_corpus(notes, pipeline, tmp_path):
     assert read(notes, other).digest != read(notes, pipeline).digest
 
 
-def test_what_cannot_be_annotated_is_an_error(notes, pipeline, tmp_path):
-    with pytest.raises(
-        UserError, match=r"--annotate nowhere: neither the folder .* nor an installed"
-    ):
-        read(notes, "nowhere")
-    with pytest.raises(UserError, match="--annotate json: neither"):
-        read(notes, "json")
-    blank = tmp_path / "blank"
-    spacy.blank("en").to_disk(blank)
-    with pytest.raises(UserError, match="the pipeline does not split sentences"):
-        read(notes, blank).load()
-    (blank / "config.cfg").write_text("[nlp]\nlang = 3")
-    with pytest.raises(UserError, match="spaCy cannot load it"):
-        read(notes, blank).load()
+def without_sentences(folder):
+    spacy.blank("en").to_disk(folder)
+
+
+def damaged(folder):
+    without_sentences(folder)
+    (folder / "config.cfg").write_text("[nlp]\nlang = 3")
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "message"),
+    [
+        ("nowhere", None, r"--annotate nowhere: neither the folder .* nor an installed"),
+        ("json", None, "--annotate json: neither"),
+        ("blank", without_sentences, "the pipeline does not split sentences"),
+        ("blank", damaged, "spaCy cannot load it"),
+    ],
+)
+def test_what_cannot_annotate_is_refused(name, make, message, notes, tmp_path):
+    if make:
+        make(tmp_path / name)
+    with pytest.raises(UserError, match=message):
+        read(notes, tmp_path / name if make else name).load()
 
 
 @pytest.mark.parametrize(

@@ -63,10 +63,7 @@ def test_dev_and_test_without_train_are_cut_together():
     assert "".join(s.words[0] for s in parts["test"]) == "gh"
     assert "".join(s.words[0] for s in parts["dev"]) == "ef"
     assert len(parts["train"]) == 16
-    assert notes == {
-        "test sentences cut from all, by sentence": 2,
-        "dev sentences cut from all, by sentence": 2,
-    }
+    assert notes == {f"{x} sentences cut from all, by sentence": 2 for x in ("test", "dev")}
 
 
 def test_documents_stay_whole():
@@ -90,14 +87,11 @@ def test_what_cannot_be_cut_is_an_error(part, split_by, message):
 
 
 def test_overlap_is_counted_and_dropped_from_train_only():
-    parts = {
-        "train": sentences("a b", "c", "a b", "d"),
-        "dev": sentences("c"),
-        "test": sentences("a b", "e", "a b"),
-    }
+    parts = {"train": sentences("a b", "c", "a b", "d"), "dev": sentences("c")}
+    parts["test"] = sentences("a b", "e", "a b")
+    counts = {"dev": 1, "test": 2}
     assert overlap(parts) == {
-        "dev sentences that also occur in train": 1,
-        "test sentences that also occur in train": 2,
+        f"{x} sentences that also occur in train": n for x, n in counts.items()
     }
     splits, notes = without_overlap(parts)
     assert [s.words for s in splits["train"]] == [("d",)]

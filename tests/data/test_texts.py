@@ -2,9 +2,8 @@
 
 import json
 
-import pytest
+from table_files import write_rows
 
-from probes.common.errors import UserError
 from probes.data.chats import chat_of, texts_of
 from probes.data.find import find_corpus
 from probes.data.labelled import find_columns
@@ -22,11 +21,6 @@ ROWS = [
 ]
 
 
-def jsonl(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return str(path)
-
-
 def source_of_texts(path, **asked):
     return find_corpus(str(path), **{"text": "text", "label": ("mood",), **asked})
 
@@ -36,7 +30,7 @@ def columns(source):
 
 
 def test_a_row_is_a_text_as_it_was_written(tmp_path):
-    source = source_of_texts(jsonl(tmp_path / "a.jsonl", ROWS), label=("mood", "score"))
+    source = source_of_texts(write_rows(tmp_path / "a.jsonl", ROWS), label=("mood", "score"))
     assert columns(source) == [
         LabelColumn("mood", "text", "classification"),
         LabelColumn("score", "text", "regression"),
@@ -45,37 +39,29 @@ def test_a_row_is_a_text_as_it_was_written(tmp_path):
     assert [text.words for text in corpus.splits["train"]] == [(r["text"],) for r in ROWS[:8]]
     assert all(text.whole for text in corpus)
     assert [t.layer("column score") for t in corpus.splits["test"]] == [(2.5,), (2.75,)]
-    assert {split: len(part) for split, part in corpus.splits.items()} == {
-        "train": 8,
-        "dev": 2,
-        "test": 2,
-    }
+    sizes = {split: len(part) for split, part in corpus.splits.items()}
+    assert sizes == {"train": 8, "dev": 2, "test": 2}
 
 
 def test_groups_are_kept_whole(tmp_path):
     rows = [{**row, "who": f"w{i % 6}"} for i, row in enumerate(ROWS)]
     rows = [{**row, "mood": "xy"[i // 6]} for i, row in enumerate(rows)]
-    corpus = source_of_texts(jsonl(tmp_path / "a.jsonl", rows), group="who").load()
+    corpus = source_of_texts(write_rows(tmp_path / "a.jsonl", rows), group="who").load()
     groups = [{text.document for text in part} for part in corpus.splits.values()]
     assert sorted(name for part in groups for name in part) == [f"w{i}" for i in range(6)]
 
 
 def test_groups_of_test_that_occur_in_train_are_counted(tmp_path):
     rows = [{**r, "split": ("train", "dev", "test")[i // 4]} for i, r in enumerate(ROWS)]
-    corpus = source_of_texts(
-        jsonl(tmp_path / "a.jsonl", [{**r, "who": "one"} for r in rows]), group="who"
-    )
-    assert corpus.load().notes["test texts of a group that also occurs in train"] == 4
+    path = write_rows(tmp_path / "a.jsonl", [{**row, "who": "one"} for row in rows])
+    notes = source_of_texts(path, group="who").load().notes
+    assert notes["test texts of a group that also occurs in train"] == 4
 
 
 def test_text_group_and_field_are_part_of_the_identity(tmp_path):
     (tmp_path / "a.json").write_text(json.dumps({"data": {"rows": ROWS}, "more": ROWS}))
-    given = [
-        {"field": "data.rows"},
-        {"field": "more"},
-        {"field": "data.rows", "group": "who"},
-        {"field": "data.rows", "text": "who"},
-    ]
+    rows = {"field": "data.rows"}
+    given = [rows, {"field": "more"}, {**rows, "group": "who"}, {**rows, "text": "who"}]
     digests = {source_of_texts(tmp_path / "a.json", **asked).digest for asked in given}
     assert len(digests) == len(given)
 
@@ -83,7 +69,7 @@ def test_text_group_and_field_are_part_of_the_identity(tmp_path):
 def test_uneven_classes_are_scored_by_balanced_accuracy(tmp_path):
     def column(moods):
         rows = [{**row, "mood": mood} for row, mood in zip(ROWS, moods, strict=True)]
-        return columns(source_of_texts(jsonl(tmp_path / "a.jsonl", rows)))[0]
+        return columns(source_of_texts(write_rows(tmp_path / "a.jsonl", rows)))[0]
 
     even, uneven = column("xxxxxxxxxyyy"), column("xxxxxxxxxxyy")
     assert (even.uneven, uneven.uneven) == (False, True)
@@ -93,69 +79,9 @@ def test_uneven_classes_are_scored_by_balanced_accuracy(tmp_path):
     assert "uneven" in task_of(uneven, FIRST).reading
 
 
-def changed(place, **values):
-    return [{**row, **values} if i == place else row for i, row in enumerate(ROWS)]
-
-
-REFUSED = [
-    (changed(3, text=" \u200b"), {}, "line 4: text is empty; remove the row."),
-    (changed(3, text=None), {}, "line 4: text is empty; remove the row."),
-    (changed(3, text=12), {}, "line 4: text is not a text: 12; correct the row."),
-    (
-        changed(3, text="a\ud800"),
-        {},
-        "line 4: text has '\\ud800', half of a surrogate pair, which is no character; remove it.",
-    ),
-    (changed(2, mood=["x", "y"]), {}, "line 3: mood is a list, ['x', 'y']; keep one label."),
-    (
-        changed(11, mood="z"),
-        {},
-        "--corpus a: labels of mood that occur in only one split: 1 of 3, such as 'z' in test (1 "
-        "text, first row 12); merge or remove rare labels, or shuffle rows that are sorted.",
-    ),
-    (
-        [{**row, "id": i % 7} for i, row in enumerate(ROWS)],
-        {},
-        "line 8: the id '0' is already used by line 1; remove one, or rename the column.",
-    ),
-    (ROWS, {"text": "txt"}, "no column for --text txt; the columns are text, mood, score, who."),
-    (ROWS, {"label": ("x",)}, "no column for --label x; the columns are text, mood, score, who."),
-    (ROWS, {"group": "x"}, "no column for --group x; the columns are text, mood, score, who."),
-    (ROWS, {"field": "rows"}, "give --field KEY if the rows lie below a key."),
-    ([{**row, "mood": None} for row in ROWS], {}, "has no label."),
-]
-
-
-@pytest.mark.parametrize(("rows", "asked", "message"), REFUSED, ids=[x[-1][:30] for x in REFUSED])
-def test_refused_in_one_line(tmp_path, rows, asked, message):
-    with pytest.raises(UserError) as refused:
-        source_of_texts(jsonl(tmp_path / "a.jsonl", rows), **asked).load()
-    assert str(refused.value).endswith(message)
-    assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("field", "message"),
-    [
-        ("rows", "has no key 'rows' there; the keys are data, n, none."),
-        ("data.x", "has no key 'x' there; the keys are rows."),
-        ("n", "has no rows there; name the key of an array."),
-        ("data", "has no rows there; name the key of an array."),
-        ("n.m", "has no key 'm' there; the keys are none."),
-        ("none.m", "has no key 'm' there; the keys are none."),
-    ],
-)
-def test_a_wrong_field_is_refused(tmp_path, field, message):
-    (tmp_path / "a.json").write_text(json.dumps({"data": {"rows": ROWS}, "n": 3, "none": {}}))
-    with pytest.raises(UserError) as refused:
-        source_of_texts(tmp_path / "a.json", field=field)
-    assert str(refused.value).startswith(f"--field {field}: ")
-    assert str(refused.value).endswith(message)
-
-
 def chats(path, *rows, **more):
     given = [{"chat": row, "mood": "xy"[i % 2], **more} for i, row in enumerate(rows * 6)]
-    source = source_of_texts(jsonl(path, given), text="", messages="chat")
+    source = source_of_texts(write_rows(path, given), text="", messages="chat")
     return source, source.load().splits["train"][0].words[0]
 
 
@@ -192,23 +118,3 @@ def test_chats_keep_all_keys_and_tools(tmp_path):
     }
     assert len(digests) == 3
     assert source.identity["chats"]
-
-
-@pytest.mark.parametrize(
-    ("message", "more", "says"),
-    [
-        ({"role": "user"}, {}, r'line 1: message 1 of chat is not \{"role"'),
-        ({"role": "user", "content": None, "name": ""}, {}, "message 1 of chat is not"),
-        (
-            {"role": "user", "content": [{"type": "image", "url": "u"}]},
-            {},
-            "not text: .*leave it out",
-        ),
-        ({"role": "user", "content": "\ud800"}, {}, "surrogates not allowed; correct the row"),
-        (ASKED, {"tools": ["add"]}, "tools is not a list of objects"),
-        (ASKED, {"tools": "add"}, "with tools beside it: Expecting value"),
-    ],
-)
-def test_other_chats_are_refused(tmp_path, message, more, says):
-    with pytest.raises(UserError, match=says):
-        chats(tmp_path / "a.jsonl", [message], **more)

@@ -119,7 +119,7 @@ def test_the_falls_towards_the_top_are_those_of_the_records():
     falls = {}
     for result in load_results(ROOT / "results/published/*/ewt"):
         about = result.probe.family, result.task.name in ("pos", "chunking", "depth", "srl")
-        if about == ("linear", True) and not result.older:
+        if about == ("linear", True):
             fall = result.score(result.best_layer) - result.score(result.model.n_layers)
             falls.setdefault(result.model.name, []).append(round(100 * fall))
     ends = {name: (min(of), max(of)) for name, of in falls.items()}

@@ -2,25 +2,19 @@
 
 import numpy as np
 import pytest
+from gold_by_hand import gold_of
+from rules import examples_of
 from sklearn.metrics import precision_recall_fscore_support
 
-from probes.data.sentence import Corpus, Sentence
-from probes.examples.examples import collect_examples
+from probes.data.sentence import Sentence
 from probes.examples.scoring import ONE_PIECE, SEVERAL_PIECES, by_label, marked_by_pieces
 from probes.extraction.reading.alignment import Pieces
 from probes.records.values import LabelScore
-from probes.statistics.gold import Gold
-from probes.tasks.task import Example, Task
-
-
-def gold_of(labels, classes, sentence=None, unseen=()):
-    labels = np.array(labels)
-    sentence = np.zeros(len(labels), dtype=np.int64) if sentence is None else np.array(sentence)
-    return Gold(labels, sentence, classes, np.zeros(len(labels), dtype=bool), unseen)
+from probes.tasks.task import Example
 
 
 def test_by_label_by_hand():
-    gold = gold_of([0, 0, 0, 1, -1], ("a", "b", "c", "d"), unseen=("e",))
+    gold = gold_of([0, 0, 0, 1, -1], classes="abcd", unseen=("e",))
     found = by_label(gold, np.array([0, 0, 1, 1, 2]), chunks=False)
     assert found == {
         "a": LabelScore(n=3, precision=1.0, recall=2 / 3, f1=4 / 5),
@@ -33,24 +27,19 @@ def test_by_label_by_hand():
 
 def test_by_label_is_scikit_learn_s():
     rng = np.random.default_rng(0)
-    names = tuple("abcdefg")
+    names = "abcdefg"
     labels, given = rng.integers(0, 7, 500), rng.integers(0, 7, 500)
-    found = by_label(gold_of(labels, names, np.arange(500)), given, chunks=False)
+    found = by_label(gold_of(labels, classes=names), given, chunks=False)
     expected = precision_recall_fscore_support(labels, given, labels=range(7))
     for name, precision, recall, f1, n in zip(names, *expected, strict=True):
-        score = found[name]
-        assert (score.precision, score.recall, score.f1, score.n) == (
-            pytest.approx(precision),
-            pytest.approx(recall),
-            pytest.approx(f1),
-            n,
-        )
+        given = found[name].precision, found[name].recall, found[name].f1, found[name].n
+        assert given == pytest.approx((precision, recall, f1, n))
 
 
 def test_chunks_are_scored_by_type_and_end_with_their_sentence():
     classes = ("B-NP", "B-VP", "I-NP", "O")
     # NP, VP | NP NP; given: NP cut short, VP right | one NP right, the other missed.
-    gold = gold_of([0, 2, 1, 0, 0], classes, [0, 0, 0, 1, 1])
+    gold = gold_of([0, 2, 1, 0, 0], [0, 0, 0, 1, 1], classes)
     found = by_label(gold, np.array([0, 3, 1, 0, 3]), chunks=True)
     assert found == {
         "NP": LabelScore(n=3, precision=0.5, recall=1 / 3, f1=2 / 5),
@@ -59,7 +48,7 @@ def test_chunks_are_scored_by_type_and_end_with_their_sentence():
 
 
 def test_regression_has_no_labels():
-    assert by_label(gold_of([0.5, 1.0], ()), np.array([0.1, 0.2]), chunks=False) == {}
+    assert by_label(gold_of([0.5, 1.0], classes=()), np.array([0.1, 0.2]), chunks=False) == {}
 
 
 def split_by_letters(texts):
@@ -68,11 +57,8 @@ def split_by_letters(texts):
     return [Pieces(np.zeros(b[-1], dtype=np.int64), b, 0) for b in bounds]
 
 
-def collected(rule, shape="word"):
-    sentence = Sentence("s", "en", ("a", "bcd", "e"))
-    corpus = Corpus("c", "1", "MIT", dict.fromkeys(("train", "dev", "test"), (sentence,)))
-    task = Task("t", 1, (), shape, "classification", "accuracy", (), rule, "")
-    return collect_examples(task, corpus, "masked")
+def collected(rule, **task):
+    return examples_of(rule, [Sentence("s", "en", ("a", "bcd", "e"))], **task)
 
 
 def test_words_are_marked_by_their_number_of_pieces():
@@ -92,5 +78,5 @@ def test_words_are_marked_by_their_number_of_pieces():
     ],
 )
 def test_hidden_words_spans_and_pairs_are_not_marked(examples, shape):
-    found = collected(lambda s: examples, shape)
+    found = collected(lambda s: examples, shape=shape)
     assert marked_by_pieces(found, split_by_letters) is found

@@ -1,26 +1,24 @@
 """Examples that do not fit what their task declares are refused, not misread."""
 
 import contextlib
-from dataclasses import replace
 
 import pytest
+from rules import examples_of
 
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
-from probes.data.sentence import Corpus, Sentence
+from probes.data.sentence import SPLITS, Sentence
 from probes.examples.examples import SEEN, UNSEEN, NotServedError, collect_examples
 from probes.examples.scoring import Scorer, references
 from probes.tasks.builtin import tasks, views_of
-from probes.tasks.task import Example, Task
+from probes.tasks.task import Example
 from probes.tasks.validation import TaskError
 
 SENTENCE = Sentence("s", "en", ("a", "b", "c"))
-CORPUS = Corpus("c", "1", "MIT", dict.fromkeys(("train", "dev", "test"), (SENTENCE, SENTENCE)))
 
 
-def collect(*examples, shape="word", kind="classification", hiding="masked"):
-    task = Task("t", 1, (), shape, kind, "accuracy", (), lambda s: examples, "")
-    return collect_examples(task, CORPUS, hiding)
+def collect(*examples, **settings):
+    return examples_of(lambda s: examples, [SENTENCE, SENTENCE], **settings)
 
 
 @pytest.mark.parametrize(
@@ -51,11 +49,10 @@ def test_views_of_tasks_are_those_of_their_examples():
     assert [name for name, view in found.items() if view not in views_of(name)] == []
 
 
-def of_split(rule, kind="classification", metric="accuracy", also=(), reference=""):
+def of_split(rule, **task):
     """The examples of a rule that is told the split."""
-    splits = {s: (Sentence(s, "en", ("a", "b", "c")),) for s in ("train", "dev", "test")}
-    task = Task("t", 1, (), "word", kind, metric, also, lambda s: rule(s.id), "", reference)
-    return collect_examples(task, Corpus("c", "1", "MIT", splits), "masked")
+    splits = ([Sentence(split, "en", ("a", "b", "c"))] for split in SPLITS)
+    return examples_of(lambda s: rule(s.id), *splits, **task)
 
 
 @pytest.mark.parametrize("own", ["train", "dev", "test"])
@@ -84,14 +81,17 @@ def test_label_sets_of_dev_may_all_be_new():
     def rule(split):
         return [Example((name,) * (split != "dev"), (0, 1)) for name in "xy"]
 
-    assert of_split(rule, "multi-label", "micro_f1").targets("dev").tolist() == [0, 0]
+    assert of_split(rule, kind="multi-label", metric="micro_f1").targets("dev").tolist() == [0, 0]
+
+
+NUMBERS = {"kind": "regression", "metric": "spearman", "also": ("corpus_spearman", "mae")}
 
 
 def test_a_perfect_reference_of_numbers_scores_1():
     def rule(split):
         return [Example(label, (0, 1), reference=label) for label in (0.1, 2, -1e6, 1e18)]
 
-    found = of_split(rule, "regression", "spearman", ("corpus_spearman", "mae"), "the truth")
+    found = of_split(rule, **NUMBERS, reference="the truth")
     scores = references(found, found.targets("train"), Scorer(found, "test"))
     expected = {"spearman": 1, "corpus_spearman": 1, "mae": 0}
     assert scores == {"the truth": pytest.approx(expected)}
@@ -102,7 +102,7 @@ def test_a_reference_that_lacks_a_number_has_no_score(lacks):
     def rule(split):
         return [Example(i + 0.5, (0, 1), reference=i + 0.5 if i >= lacks else "") for i in range(6)]
 
-    found = of_split(rule, "regression", "spearman", ("corpus_spearman", "mae"), "a rule")
+    found = of_split(rule, **NUMBERS, reference="a rule")
     said = references(found, found.targets("train"), Scorer(found, "test"))["a rule"]
     right = {"spearman": 1, "corpus_spearman": 1, "mae": 0}
     assert said == (dict.fromkeys(right) if lacks else pytest.approx(right))
@@ -137,13 +137,8 @@ def test_examples_whose_cue_is_cut_away_are_excluded_and_counted():
 
 
 def test_test_examples_are_marked_by_whether_their_type_occurs_in_train():
-    splits = {
-        "train": (Sentence("a", "en", ("x", "y")),),
-        "dev": (Sentence("d", "en", ("x", "c")),),
-        "test": (Sentence("b", "en", ("y", "z", "x")),),
-    }
-    task = Task("t", 1, (), "word", "classification", "accuracy", (), by_word, "")
-    found = collect_examples(task, Corpus("c", "1", "MIT", splits), "masked")
+    texts = (("x", "y"), ("x", "c"), ("y", "z", "x"))
+    found = examples_of(by_word, *([Sentence("s", "en", words)] for words in texts))
     assert found.splits["test"].group(SEEN).tolist() == [True, False, True]
     assert found.splits["test"].group(UNSEEN).tolist() == [False, True, False]
 
@@ -160,7 +155,5 @@ def test_types_with_several_labels_are_looked_for_in_the_windows_of_examples():
         yield Example("first" if last == 0 else "second", (last, last + 1), type="w", words=None)
 
     document = tuple(Sentence(f"s{i}", "en", ("w",), document="d") for i in range(2))
-    task = Task("t", 1, (), "word", "classification", "accuracy", (), rule, "", window=2)
-    corpus = Corpus("c", "1", "MIT", dict.fromkeys(("train", "dev", "test"), document))
-    examples = collect_examples(replace(task, ambiguous=True), corpus, "masked")
+    examples = examples_of(rule, document, window=2, ambiguous=True)
     assert [example.label for example in examples.splits["train"].examples] == ["first", "second"]

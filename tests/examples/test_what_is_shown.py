@@ -2,13 +2,14 @@
 
 import pytest
 from flat_trees import with_flat_trees
+from rules import corpus_of, examples_of
 
 from probes.data.find import find_corpus
-from probes.data.sentence import Corpus, Frame, Sentence
+from probes.data.sentence import Frame, Sentence
 from probes.examples.examples import collect_examples
 from probes.examples.scoring import Scorer, baselines, control_labels, has_types, references
 from probes.tasks.builtin import tasks
-from probes.tasks.task import Example, Task
+from probes.tasks.task import Example
 
 HIDDEN = {
     # The form of the subject, of which the probe sees nothing; and the frame's lemma.
@@ -61,10 +62,8 @@ def test_the_form_of_the_subject_is_a_reference_of_agreement():
     dog, fox = ("dog", "Sing", "barks"), ("fox", "Sing", "barks")
     train = [dogs, dogs, dog, fox]
     test = [dogs, dog, cats]
-    splits = {"train": train, "dev": [dog], "test": test}
-    corpus = Corpus(
-        "c", "1", "", {k: tuple(subject_and_verb(*x) for x in v) for k, v in splits.items()}
-    )
+    splits = ([subject_and_verb(*x) for x in part] for part in (train, [dog], test))
+    corpus = corpus_of(*splits)
     found = collect_examples(tasks.get("agreement"), corpus, "masked")
     given = found, found.targets("train"), Scorer(found, "test")
     # Of equally frequent labels the first, Plur: two of three right, none of the singular.
@@ -82,17 +81,13 @@ def test_a_classifier_of_cues_is_fitted_to_train(kind):
         label, *cues = sentence.words
         yield Example(label, (0, 1), cues=tuple(cues))
 
-    cued = Task("cued", 1, (), "word", "classification", "accuracy", (), rule, "", **{kind: "cues"})
-    texts = {
-        "train": ("a x", "a x z", "b y", "b y z"),
-        "dev": ("a x", "b y"),
-        "test": ("a x", "b y w", "b x", "b y z"),  # x speaks for a
-    }
-    splits = {
-        split: tuple(Sentence(f"{split}{i}", "en", tuple(x.split())) for i, x in enumerate(part))
-        for split, part in texts.items()
-    }
-    found = collect_examples(cued, Corpus("c", "1", "", splits), "masked")
+    texts = (
+        ("a x", "a x z", "b y", "b y z"),
+        ("a x", "b y"),
+        ("a x", "b y w", "b x", "b y z"),  # x speaks for a
+    )
+    splits = ([Sentence(x, "en", tuple(x.split())) for x in part] for part in texts)
+    found = examples_of(rule, *splits, **{kind: "cues"})
     given = found, found.targets("train"), Scorer(found, "test")
     of_kind, others = baselines(*given), references(*given)
     if kind == "cues_reference":
@@ -116,21 +111,13 @@ def test_words_stand_in_for_a_lemma_by_hand():
         saw("I see a dog", "see.01", "ARG2"),
     ]
     test = [saw("We saw the board", "saw.01", "ARG2"), saw("We saw the sea", "see.01", "ARG1")]
-    corpus = Corpus("c", "1", "", {"train": tuple(train), "dev": tuple(train), "test": tuple(test)})
-    found = collect_examples(tasks.get("srl"), corpus, "masked")
+    found = collect_examples(tasks.get("srl"), corpus_of(train, test=test), "masked")
     given = found, found.targets("train"), Scorer(found, "test")
     assert {name: x["accuracy"] for name, x in baselines(*given).items()} == {
         "majority": 0.5,  # ARG2
         "word majority": 0.5,  # ARG1, since two of three "saw the" are
     }
     assert references(*given)["type majority"]["accuracy"] == 1
-
-
-def examples_of(rule):
-    splits = {s: (Sentence(s, "en", ("The", "old", "man")),) for s in ("train", "dev", "test")}
-    shape = "span pair" if rule[0].span2 else "span"
-    task = Task("t", 1, (), shape, "classification", "accuracy", (), lambda s: rule, "")
-    return collect_examples(task, Corpus("c", "1", "MIT", splits), "masked")
 
 
 @pytest.mark.parametrize(
@@ -152,7 +139,9 @@ def examples_of(rule):
 def test_what_a_type_is_made_of(example, shown):
     more = {"span": (0, 1)} | example
     rule = [Example(label, **more) for label in "xy"]
-    assert examples_of(rule).types_shown == shown
+    shape = "span pair" if rule[0].span2 else "span"
+    text = Sentence("s", "en", ("The", "old", "man"))
+    assert examples_of(lambda s: rule, [text], shape=shape).types_shown == shown
 
 
 def test_control_labels_of_agreement_still_hang_on_the_form_of_the_subject(sample):

@@ -16,10 +16,10 @@ import tiny_models
 import torch
 import transformers
 from places import NORMS, PLACES
-from tiny_models import FAMILIES
+from tiny_models import FAMILIES, fast_tokenizer
 from tiny_readings import vectors_by_layer
 from tiny_tokenizers import Tiny
-from transformers import AutoModel, PreTrainedTokenizerFast
+from transformers import AutoModel
 
 from probes.common.errors import UserError
 from probes.common.files import sha256
@@ -60,6 +60,10 @@ SENTENCES = [
 ]
 TEXTS = [Text(tuple(words), (0, len(words))) for words in SENTENCES]
 MASKED = "mask_token"
+Vectors = dict[Text, list[torch.Tensor]]
+"""Of each layer, (words, hidden size)."""
+IDS = torch.arange(20, 28)[None]
+INPUTS = {"input_ids": IDS, "attention_mask": torch.ones_like(IDS)}
 
 
 @dataclass(eq=False)
@@ -120,9 +124,7 @@ class Case:
             return left
         return min(left, right)
 
-    def ours(
-        self, texts: list[Text], pooling: Any, batch_tokens: int
-    ) -> dict[Text, list[torch.Tensor]]:
+    def ours(self, texts: list[Text], pooling: Any, batch_tokens: int) -> Vectors:
         """Vectors from the encoder, by text."""
         layers = vectors_by_layer(self.encoder, texts, pooling, batch_tokens)
         starts = single_shard(View("plain", tuple(texts))).starts
@@ -134,7 +136,7 @@ class Case:
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
-def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
+def case(request, tmp_path_factory):
     name = request.param
     folder = tmp_path_factory.mktemp(name)
     tiny = tiny_models.save(name, folder)
@@ -145,9 +147,7 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return Case(name, folder, tiny, encoder, model)
 
 
-def assert_close(
-    ours: dict[Text, list[torch.Tensor]], expected: dict[Text, list[torch.Tensor]]
-) -> None:
+def assert_close(ours: Vectors, expected: Vectors) -> None:
     """Every word, every layer: ‖a−b‖/‖b‖ ≤ 1e-3 after storage in fp16."""
     for text, layers in expected.items():
         assert len(ours[text]) == len(layers)
@@ -155,20 +155,16 @@ def assert_close(
             stored = torch.from_numpy(found.numpy().astype(np.float16).astype(np.float32))
             error = (stored - wanted).norm(dim=1) / wanted.norm(dim=1)
             worst = int(error.argmax())
-            assert error[worst] <= 1e-3, (
-                text.words[text.kept_span[0] + worst],
-                layer,
-                error[worst],
-            )
+            assert error[worst] <= 1e-3, (text.words[text.kept_span[0] + worst], layer)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "first", "last"])
-def test_word_vectors_are_those_of_a_plain_forward_pass(case: Case, pooling: str) -> None:
+def test_word_vectors_are_those_of_a_plain_forward_pass(case, pooling):
     expected = {text: case.by_hand(text, pooling) for text in TEXTS}
     assert_close(case.ours(TEXTS, pooling, batch_tokens=256), expected)
 
 
-def test_texts_in_a_batch_do_not_change_each_other(case: Case) -> None:
+def test_texts_in_a_batch_do_not_change_each_other(case):
     together = case.ours(TEXTS, "mean", batch_tokens=4096)
     for text in TEXTS:
         alone = case.ours([text], "mean", batch_tokens=1)[text]
@@ -176,7 +172,7 @@ def test_texts_in_a_batch_do_not_change_each_other(case: Case) -> None:
             torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
 
-def test_a_hidden_word_is_one_mask_or_cut_away(case: Case) -> None:
+def test_a_hidden_word_is_one_mask_or_cut_away(case):
     words = tuple(str.split("the keeper of the lights counts the boats before dark"))
     masks = MASKED in case.tiny.named and not case.name.startswith("gemma")
     assert (case.encoder.words.mask_id is not None) is masks
@@ -197,10 +193,6 @@ def test_a_hidden_word_is_one_mask_or_cut_away(case: Case) -> None:
 
 
 # What layer 0 is, per family, from its submodules by hand; `m` the model, `ids` (1, n).
-def _gpt2_input(m: Any, ids: torch.Tensor) -> torch.Tensor:
-    return m.wte(ids) + m.wpe.weight[: ids.shape[1]]
-
-
 def _absolute(m: Any, ids: torch.Tensor) -> torch.Tensor:
     """Words + positions (after the padding index) + segment 0, normed: BERT and RoBERTa."""
     table = m.embeddings
@@ -227,7 +219,7 @@ def _scaled(m: Any, ids: torch.Tensor) -> torch.Tensor:
     return m.embed_tokens.weight[ids] * m.config.hidden_size**0.5
 
 
-def _words_only(m: Any, ids: torch.Tensor) -> torch.Tensor:
+def _words(m: Any, ids: torch.Tensor) -> torch.Tensor:
     return m.get_input_embeddings().weight[ids]
 
 
@@ -239,27 +231,14 @@ def _projected(m: Any, ids: torch.Tensor) -> torch.Tensor:
 
 
 LAYER_0 = {
-    "bert": _absolute,
-    "distilbert": _absolute,
-    "albert": _projected,
-    "electra": _projected,
-    "roberta": _absolute,
-    "xlm-roberta": _absolute,
+    **dict.fromkeys(["bert", "distilbert", "roberta", "xlm-roberta", "mpnet"], _absolute),
+    **dict.fromkeys(["albert", "electra"], _projected),
+    **dict.fromkeys(["gpt-neox", "llama-2", "llama-3", "llama4", "qwen2", "qwen3", "t5"], _words),
+    **dict.fromkeys(["gemma", "gemma2", "gemma3"], _scaled),
     "deberta-v2": lambda m, ids: m.embeddings.LayerNorm(m.embeddings.word_embeddings.weight[ids]),
-    "mpnet": _absolute,
     "modernbert": lambda m, ids: m.embeddings.norm(m.embeddings.tok_embeddings.weight[ids]),
-    "gpt2": _gpt2_input,
-    "gpt-neox": _words_only,
-    "llama-2": _words_only,
-    "llama-3": _words_only,
-    "llama4": _words_only,
+    "gpt2": lambda m, ids: m.wte(ids) + m.wpe.weight[: ids.shape[1]],
     "opt": _opt_input,
-    "qwen2": _words_only,
-    "qwen3": _words_only,
-    "gemma": _scaled,
-    "gemma2": _scaled,
-    "gemma3": _scaled,
-    "t5": _words_only,
     "bart": _bart_input,
 }
 BLOCKS = {name: its.blocks for name, its in PLACES.items()}
@@ -271,7 +250,7 @@ def _first(output: Any) -> torch.Tensor:
     return (output[0] if isinstance(output, tuple) else output).detach()
 
 
-def test_layers_are_what_the_table_says(case: Case) -> None:
+def test_layers_are_what_the_table_says(case):
     """docs/architectures.md, row by row: layer 0, the blocks' outputs, the final norm."""
     text = Text(("nobody", "knows", "why"), (0, 3))
     (pieces,) = case.encoder.split([text])
@@ -328,15 +307,13 @@ def layers_of_class(name: str) -> bool | None:
     Raises:
         LookupError: no model of the class can be built, or run on a text.
     """
-    tiny = FAMILIES["bert"].tokenizer()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
-    ids = torch.arange(20, 28)[None]
+    tokenizer = fast_tokenizer("bert")
     transformers.logging.set_verbosity_error()
     for model in every_architecture.built(name):
         try:
             base = base_model(model)
             with torch.no_grad():
-                output = base(input_ids=ids, output_hidden_states=True)
+                output = base(input_ids=IDS, output_hidden_states=True)
             n_states, last = len(output.hidden_states), output.last_hidden_state
         except Exception:  # noqa: BLE001 (of images and sound, or of sizes that do not fit)
             continue
@@ -345,17 +322,14 @@ def layers_of_class(name: str) -> bool | None:
         except UserError:
             return None
         with torch.no_grad(), trace(base) as events:
-            states = encoder.states({"input_ids": ids, "attention_mask": torch.ones_like(ids)})
+            states = encoder.states(INPUTS)
         torch.testing.assert_close(states[-1], last, rtol=1e-3, atol=1e-4)
         assert len(states) == n_states == encoder.info.n_layers + 1
-        rows = [list(x) for x in base.modules() if isinstance(x, torch.nn.ModuleList)]
-        rows += [
-            [x for x in base.modules() if type(x) is kind] for kind in map(type, base.modules())
-        ]
+        modules = list(base.modules())
+        rows = [list(x) for x in modules if isinstance(x, torch.nn.ModuleList)]
+        rows += [[x for x in modules if type(x) is kind] for kind in map(type, modules)]
         for row in rows:
-            calls = [
-                x for x in events if any(x.call.module is module for module in row) and x.inputs
-            ]
+            calls = [x for x in events if x.inputs and any(x.call.module is y for y in row)]
             if len(calls) == len(states) - 1 and torch.equal(calls[0].inputs[0], states[0]):
                 pairs = [(x.output, y) for x, y in zip(calls, states[1:], strict=True)][:-1]
                 if all(isinstance(x, torch.Tensor) and torch.equal(x, y) for x, y in pairs):
@@ -365,13 +339,13 @@ def layers_of_class(name: str) -> bool | None:
 
 
 @pytest.mark.parametrize("name", USUAL)
-def test_layers_of_any_class_are_the_input_and_the_outputs_of_its_blocks(name: str) -> None:
+def test_layers_of_any_class_are_the_input_and_the_outputs_of_its_blocks(name):
     assert layers_of_class(name) is (name not in UNSEEN)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", every_architecture.CLASSES)
-def test_layers_of_every_class_that_can_be_built(name: str) -> None:
+def test_layers_of_every_class_that_can_be_built(name):
     try:
         found = layers_of_class(name)
     except LookupError:
@@ -387,34 +361,31 @@ def test_layers_of_every_class_that_can_be_built(name: str) -> None:
         ("Rwkv", {"attention_hidden_size": 16, "num_hidden_layers": 8}),  # halved after block 6
     ],
 )
-def test_layers_from_blocks_are_changed_and_read_by_the_head(name: str, sizes: Any) -> None:
-    tiny = FAMILIES["bert"].tokenizer()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
+def test_layers_from_blocks_are_changed_and_read_by_the_head(name, sizes):
+    tokenizer = fast_tokenizer("bert")
     config = every_architecture.CLASSES[name](
         vocab_size=len(tokenizer), hidden_size=16, pad_token_id=0, **sizes
     )
     torch.manual_seed(7)
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
     encoder = Encoder(model, tokenizer, name=name, device="cpu")
-    ids = torch.arange(20, 28)[None]
-    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    states = encoder.states(inputs)
-    assert torch.equal(states[0], encoder.model.get_input_embeddings()(ids))
+    states = encoder.states(INPUTS)
+    assert torch.equal(states[0], encoder.model.get_input_embeddings()(IDS))
     assert len(states) == encoder.info.n_layers + 1 == config.num_hidden_layers + 1
     with torch.no_grad():
-        logits = model(ids).logits[0]
+        logits = model(IDS).logits[0]
     torch.testing.assert_close(encoder.lens().logits(states[-1][0]), logits)
     if name == "Mamba":
         for layer in range(len(states)):
             change = (Site("layer", layer), lambda x, _: x * 0 + 5)
             with changed_sites(encoder.model, sites_of(encoder.model), [change]):
-                after = encoder.states(inputs)
+                after = encoder.states(INPUTS)
             assert (after[layer] == 5).all()
             assert all(map(torch.equal, after[:layer], states))
 
 
 @pytest.mark.parametrize("name", ["Mamba", "Mamba2", "FalconMamba", "Rwkv", "Jamba"])
-def test_only_models_whose_layers_were_shifted_have_another_key(name: str, tmp_path: Path) -> None:
+def test_only_models_whose_layers_were_shifted_have_another_key(name, tmp_path):
     next(every_architecture.built(name)).save_pretrained(tmp_path)
     tiny_models.save_tokenizer("bert", tmp_path)
     source = find_model(str(tmp_path))
@@ -445,9 +416,8 @@ class Early(transformers.XLMModel):
 
 
 @pytest.mark.parametrize("kind", [Shifted, Early])
-def test_layers_that_are_not_those_of_blocks_are_refused(kind: Any) -> None:
-    tiny = FAMILIES["bert"].tokenizer()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
+def test_layers_that_are_not_those_of_blocks_are_refused(kind):
+    tokenizer = fast_tokenizer("bert")
     sizes = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2}
     config = kind.config_class(vocab_size=len(tokenizer), **sizes)
     torch.manual_seed(7)
@@ -520,36 +490,31 @@ class Odd(transformers.PreTrainedModel):
         ("scaled, normed, tuple", False),
     ],
 )
-def test_blocks_in_code_of_others(kind: str, accepted: bool, layers: int) -> None:
-    tiny = FAMILIES["bert"].tokenizer()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
+def test_blocks_in_code_of_others(kind, accepted, layers):
+    tokenizer = fast_tokenizer("bert")
     torch.manual_seed(7)
     config = transformers.BertConfig(
         vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=layers, kind=kind
     )
     if accepted:
         encoder = Encoder(Odd(config), tokenizer, name="m", device="cpu")
-        ids = torch.arange(20, 28)[None]
-        states = encoder.states({"input_ids": ids, "attention_mask": torch.ones_like(ids)})
-        assert torch.equal(states[0], encoder.model.table(ids) + 1)
+        states = encoder.states(INPUTS)
+        assert torch.equal(states[0], encoder.model.table(IDS) + 1)
         assert len(states) == layers + 1
     else:
         with pytest.raises(UserError, match="not the input and the outputs of its blocks"):
             Encoder(Odd(config), tokenizer, name="m", device="cpu")
 
 
-def test_a_changed_model_in_memory_is_read_anew() -> None:
-    tiny = FAMILIES["bert"].tokenizer()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
+def test_a_changed_model_in_memory_is_read_anew():
+    tokenizer = fast_tokenizer("bert")
     config = transformers.MambaConfig(
         vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=3, state_size=4, pad_token_id=0
     )
     model = transformers.MambaModel(config)
     first = Encoder(model, tokenizer, name="m", device="cpu")
     model.layers, config.num_hidden_layers = model.layers[:2], 2
-    ids = torch.arange(20, 28)[None]
-    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     with pytest.raises(UserError, match="blocks were replaced"):
-        first.states(inputs)
+        first.states(INPUTS)
     again = Encoder(model, tokenizer, name="m", device="cpu")
-    assert len(again.states(inputs)) == again.info.n_layers + 1 == 3
+    assert len(again.states(INPUTS)) == again.info.n_layers + 1 == 3

@@ -18,14 +18,14 @@ from probes.extraction.reading.windows import (
 )
 
 
-def test_windows_overlap_by_half_and_cover_all() -> None:
+def test_windows_overlap_by_half_and_cover_all():
     assert window_spans(6, 6) == [(0, 6)]
     assert window_spans(7, 6) == [(0, 6), (1, 7)]
     assert window_spans(13, 6) == [(0, 6), (3, 9), (6, 12), (7, 13)]
     assert window_spans(3, 1) == [(0, 1), (1, 2), (2, 3)]
 
 
-def test_a_word_is_read_where_it_lies_farthest_from_an_edge() -> None:
+def test_a_word_is_read_where_it_lies_farthest_from_an_edge():
     spans = window_spans(12, 6)  # (0, 6), (3, 9), (6, 12)
     bounds = np.array([0, 1, 4, 5, 7, 12])
     #  word 1 = pieces 1–3: margin 1 in the first, outside the others; word 2 = piece 4: 1 and 1,
@@ -33,7 +33,7 @@ def test_a_word_is_read_where_it_lies_farthest_from_an_edge() -> None:
     assert window_of_pieces(bounds, spans).tolist() == [0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2]
 
 
-def test_a_causal_model_reads_a_word_where_most_is_to_its_left() -> None:
+def test_a_causal_model_reads_a_word_where_most_is_to_its_left():
     spans = window_spans(12, 6)  # (0, 6), (3, 9), (6, 12)
     bounds = np.array([0, 1, 4, 5, 7, 12])
     #  word 3 = pieces 5–6 is whole in the second only; word 4 = pieces 7–11 in the third only
@@ -47,12 +47,12 @@ def test_a_causal_model_reads_a_word_where_most_is_to_its_left() -> None:
     ]
 
 
-def test_a_word_longer_than_a_window_is_read_piece_by_piece() -> None:
+def test_a_word_longer_than_a_window_is_read_piece_by_piece():
     spans = window_spans(9, 4)  # (0, 4), (2, 6), (4, 8), (5, 9)
     assert window_of_pieces(np.array([0, 9]), spans).tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 3]
 
 
-def test_pooling_takes_all_first_or_last_pieces() -> None:
+def test_pooling_takes_all_first_or_last_pieces():
     bounds = np.array([0, 2, 3, 6])
     assert [a.tolist() for a in pooled_pieces(bounds, (1, 3), "mean")] == [
         [2, 3, 4, 5],
@@ -62,7 +62,7 @@ def test_pooling_takes_all_first_or_last_pieces() -> None:
     assert [a.tolist() for a in pooled_pieces(bounds, (0, 3), "last")] == [[1, 2, 5], [0, 1, 2]]
 
 
-def test_windows_of_a_text_hold_special_tokens_and_only_what_is_kept() -> None:
+def test_windows_of_a_text_hold_special_tokens_and_only_what_is_kept():
     """Six pieces in windows of four: (0, 4) and (2, 6); words of 2, 1, 2 and 1 pieces."""
     pieces = Pieces(np.arange(10, 16), np.array([0, 2, 3, 5, 6]), 0)
     around = {"capacity": 4, "prefix": [1], "suffix": [2, 3], "text": 5, "first_row": 7}
@@ -77,7 +77,7 @@ def test_windows_of_a_text_hold_special_tokens_and_only_what_is_kept() -> None:
     assert (alone.position.tolist(), alone.share.tolist()) == ([2], [1])
 
 
-def test_batches_by_hand() -> None:
+def test_batches_by_hand():
     """With two special tokens: of 20 in three windows of eight, then 8 and 7, 3 three times."""
     pieces = [Pieces(np.arange(n), np.array([0, n]), 0) for n in (1, 6, 20, 1, 5, 1)]
     assert plan_batches(pieces, 16, capacity=6, specials=2) == [[2], [1, 4], [0, 3, 5]]
@@ -95,13 +95,13 @@ def test_batches_by_hand() -> None:
         ([], []),
     ],
 )
-def test_splits_of_at_most_twelve_tokens(lengths: list[int], expected: list[int]) -> None:
+def test_splits_of_at_most_twelve_tokens(lengths, expected):
     parts = [lengths[part] for part in split_by_tokens(lengths, 12)]
     assert [len(part) for part in parts] == expected
     assert [length for part in parts for length in part] == lengths
 
 
-def test_shards_by_hand() -> None:
+def test_shards_by_hand():
     """Batches of 4 and 3, 3 and 2, and 1 words, of which all but the last are kept, or that one.
 
     So 5, 3 and 1 are kept.
@@ -130,13 +130,13 @@ def test_shards_by_hand() -> None:
     assert shards_of(View("plain", ()), []) == []
 
 
-def test_a_shard_has_at_most_sixteen_batches() -> None:
+def test_a_shard_has_at_most_sixteen_batches():
     view = View("plain", tuple(Text((f"{i}",), (0, 1)) for i in range(40)))
     numbers = shard_numbers(view, [[i] for i in range(40)], 1, "cuda")
     assert np.bincount(numbers).tolist() == [16, 16, 8]
 
 
-def test_rows_in_several_arrays_are_those_of_a_concatenation() -> None:
+def test_rows_in_several_arrays_are_those_of_a_concatenation():
     random = np.random.default_rng(0)
     arrays = [random.normal(size=(n, 3)).astype(np.float16) for n in (4, 1, 7, 2)]
     together = np.concatenate(arrays)

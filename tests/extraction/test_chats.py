@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 import torch
 import transformers
-from tiny_models import FAMILIES, build, build_config
-from tiny_readings import collected
+from tiny_models import FAMILIES, build, build_config, fast_tokenizer
+from tiny_readings import collected, encoder_of
 
 from probes.common.errors import UserError
 from probes.data.chats import chat_as_text
@@ -121,7 +121,7 @@ def test_special_tokens_in_messages_are_refused_unless_they_are_meant(encoder):
 
 
 def test_without_a_template_chats_are_refused():
-    encoder = Encoder(*build("gpt2", "GPT2Model"), name="gpt2", device="cpu")
+    encoder = encoder_of("gpt2")
     with pytest.raises(UserError, match="has no chat template"):
         encoder.split([text_of(CHATS[0])])
 
@@ -187,20 +187,37 @@ UNWRITTEN = {
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    _, tokenizer = build("qwen3", "Qwen3Model")
-    return tokenizer
+    return fast_tokenizer("qwen3")
+
+
+@pytest.fixture(scope="module")
+def written_by(tokenizer):
+    """Gives the tokenizer a template; all run in one process, which takes a second to start."""
+    process = chat_process.ChatProcess()
+
+    def written_by(program):
+        tokenizer.chat_template = program
+        template = ChatTemplate(tokenizer)
+        template._process = process
+        return template
+
+    return written_by
+
+
+def chat_of(*contents, **more):
+    """Messages of the user, as the text of a chat."""
+    return chat_as_text("chat", messages([("user", content) for content in contents]), **more)
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_templates_get_all_keys_and_one_day(tokenizer, monkeypatch, name):
+def test_templates_get_all_keys_and_one_day(tokenizer, written_by, monkeypatch, name):
     class OnThatDay(datetime):
         @classmethod
         def now(cls, tz=None):
             return cls.fromisoformat(chat_process.DATE)
 
     monkeypatch.setattr(transformers.utils.chat_template_utils, "datetime", OnThatDay)
-    tokenizer.chat_template = TEMPLATES[name]
-    template, plain = ChatTemplate(tokenizer), [{"role": "user", "content": "who came?"}]
+    template, plain = written_by(TEMPLATES[name]), [{"role": "user", "content": "who came?"}]
     for chat, tools in ((WITH_KEYS, TOOLS), (WITH_KEYS, None), (plain, None), (plain, TOOLS)):
         begun = chat is plain
         wanted = tokenizer.apply_chat_template(
@@ -216,17 +233,14 @@ def test_templates_get_all_keys_and_one_day(tokenizer, monkeypatch, name):
             assert rendered.span_of("user") == rendered.spans[0]
 
 
-def test_a_content_of_parts_is_passed_to_templates_that_read_them(tokenizer):
+def test_a_content_of_parts_is_passed_to_templates_that_read_them(written_by):
     parts = [{"type": "text", "text": "who "}, {"type": "text", "text": "came?", "image": None}]
-    chat = chat_as_text("chat", [{"role": "user", "content": parts}])
-    tokenizer.chat_template = TEMPLATES["qwen"]
-    rendered = ChatTemplate(tokenizer).render(chat)
+    rendered = written_by(TEMPLATES["qwen"]).render(chat_of(parts))
     assert rendered.text.startswith("<|user|>")
     (start, end), *_ = rendered.spans
     assert rendered.text[start:end] == "who came?"
-    tokenizer.chat_template = CHATML.replace(" | trim", "")
     with pytest.raises(UserError, match="the content of message 1 as a string"):
-        ChatTemplate(tokenizer).render(chat)
+        written_by(CHATML.replace(" | trim", "")).render(chat_of(parts))
 
 
 HOSTILE = {
@@ -245,83 +259,62 @@ HOSTILE = {
 }
 
 
-def test_a_strangers_template_is_bounded_and_fails_in_one_line(tokenizer, monkeypatch):
+@pytest.mark.parametrize("program", HOSTILE)
+def test_a_strangers_template_is_bounded_and_fails_in_one_line(written_by, monkeypatch, program):
     monkeypatch.setattr(chat_process, "SECONDS", 0.5)
-    chat, template = (
-        chat_as_text("chat", messages([("user", "who came?")])),
-        ChatTemplate(tokenizer),
-    )
-    for program, why in HOSTILE.items():
-        tokenizer.chat_template = "{{ messages[0].content }}" + program
-        with pytest.raises(UserError, match=why) as caught:
-            template.render(chat)
-        assert "\n" not in str(caught.value)
+    template = written_by("{{ messages[0].content }}" + program)
+    with pytest.raises(UserError, match=HOSTILE[program]) as caught:
+        template.render(chat_of("who came?"))
+    assert "\n" not in str(caught.value)
 
 
-def test_what_is_written_is_the_same_each_time_and_no_answer_is_taken_for_another(tokenizer):
-    tokenizer.chat_template = (
-        "{{ [1, 2, 3, 4, 5, 6, 7] | random }}{{ lipsum(1) }}{{ messages[0].content }}"
-    )
-    chats = [chat_as_text("chat", [{"role": "user", "content": text}]) for text in ("a", "b")]
-    template, other = ChatTemplate(tokenizer), ChatTemplate(tokenizer)
-    assert template.render(chats[0]) == other.render(chats[0])
+def test_what_is_written_is_the_same_each_time_and_no_answer_is_taken_for_another(written_by):
+    drawn = "{{ [1, 2, 3, 4, 5, 6, 7] | random }}{{ lipsum(1) }}{{ messages[0].content }}"
+    template, other = written_by(drawn), written_by(drawn)
+    assert template.render(chat_of("a")) == other.render(chat_of("a"))
     # A call that is interrupted has not read its answers.
-    messages = [{"role": "user", "content": "c"}]
-    answers = template._written_texts(messages, None, [(0, messages[0])])
+    (message,) = messages([("user", "c")])
+    answers = template._written_texts([message], None, [(0, message)])
     assert next(answers).endswith("c")
     answers.close()
-    assert template.render(chats[1]).text.endswith("b")
+    assert template.render(chat_of("b")).text.endswith("b")
 
 
 THINK = (
     "{% for m in messages %}{{ m.content.replace('/silent', '') | trim }}\n{% endfor %}go on"
     "{% if '/silent' in messages[-1].content %} at once{% endif %}"
 )
+ONLY = "{%% if messages[0].content%s %%}{{ raise_exception('no') }}{%% endif %%}"
+LETTERS = "{{ messages[0].content }} ({{ messages[0].content | length }} letters)"
 ENDS = [
     (THINK, "who came? /silent", "who came?"),
-    ("{{ messages[0].content }} ({{ messages[0].content | length }} letters)", "a boat", "a boat"),
-    (
-        "{% if messages[0].content[:1] != '#' %}{{ raise_exception('no') }}{% endif %}"
-        "{{ messages[0].content }} end",
-        "# boats",
-        "# boats",
-    ),
-    (
-        "{% if messages[0].content != 'yes' %}{{ raise_exception('no') }}{% endif %}"
-        "so {{ messages[0].content }} end",
-        "yes",
-        "yes",
-    ),
+    (LETTERS, "a boat", "a boat"),
+    (ONLY % "[:1] != '#'" + "{{ messages[0].content }} end", "# boats", "# boats"),
+    (ONLY % " != 'yes'" + "so {{ messages[0].content }} end", "yes", "yes"),
     ("{{ messages[0].content[:3] }} end", "boats", "boa"),
     ("{{ messages[0].content }} end", "the \ue000", "the \ue000"),
 ]
 
 
-@pytest.mark.parametrize(("template", "content", "ends"), ENDS)
-def test_a_message_ends_where_its_content_does(tokenizer, template, content, ends):
-    tokenizer.chat_template = template
-    chat = chat_as_text("chat", [{"role": "user", "content": content}])
-    rendered = ChatTemplate(tokenizer).render(chat)
+@pytest.mark.parametrize(("program", "content", "ends"), ENDS)
+def test_a_message_ends_where_its_content_does(written_by, program, content, ends):
+    rendered = written_by(program).render(chat_of(content))
     _, end = rendered.span_of("user")
     assert rendered.text[:end].endswith(ends)
     assert end == rendered.text.rindex(ends) + len(ends)
 
 
-def test_a_template_that_needs_tools_writes_them(tokenizer):
-    tokenizer.chat_template = (
-        "{% if not tools %}{{ raise_exception('no tools') }}{% endif %}{{ messages[0].content }}"
-    )
-    chat = chat_as_text("chat", [{"role": "user", "content": "boats"}], TOOLS)
-    assert ChatTemplate(tokenizer).render(chat).unwritten == ()
+def test_a_template_that_needs_tools_writes_them(written_by):
+    needs = "{% if not tools %}{{ raise_exception('no tools') }}{% endif %}"
+    template = written_by(needs + "{{ messages[0].content }}")
+    assert template.render(chat_of("boats", tools=TOOLS)).unwritten == ()
 
 
 @pytest.mark.parametrize("beginning", ["", "{% if %}", "{{ raise_exception('no system') }}"])
-def test_special_tokens_are_those_in_the_source_of_a_template(tokenizer, beginning):
-    tokenizer.chat_template = {
-        "default": beginning + CHATML,
-        "tool_use": CHATML.replace("<|im_start|>", "<|endoftext|>"),
-    }
-    assert ChatTemplate(tokenizer).special == ("<|endoftext|>", "<|im_start|>")
+def test_special_tokens_are_those_in_the_source_of_a_template(written_by, beginning):
+    with_tools = CHATML.replace("<|im_start|>", "<|endoftext|>")
+    template = written_by({"default": beginning + CHATML, "tool_use": with_tools})
+    assert template.special == ("<|endoftext|>", "<|im_start|>")
 
 
 def test_special_tokens_in_roles_are_refused(encoder):
@@ -333,5 +326,5 @@ def test_special_tokens_in_roles_are_refused(encoder):
 def test_sets_are_written_in_one_order(tokenizer):
     tokenizer.chat_template = "{% for k in messages[0].keys() - ['x'] %}{{ k }},{% endfor %}"
     message = {"role": "user", "content": "a"} | {f"key{i}": "b" for i in range(9)}
-    texts = {next(ChatTemplate(tokenizer)._written_texts([message], None)) for _ in range(3)}
+    texts = {next(ChatTemplate(tokenizer)._written_texts([message], None)) for _ in range(2)}
     assert len(texts) == 1

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from places import PLACES, block_of
 from slow_scores import left_to_right
 from tiny_models import build
-from tiny_readings import collected, random_texts
+from tiny_readings import collected, encoder_of, random_texts
 from transformers import GPT2LMHeadModel
 
 from probes.common.errors import UserError
@@ -32,11 +33,9 @@ SIZE = 8
 @pytest.mark.parametrize(
     ("name", "kind"), [("bert", "BertForMaskedLM"), ("gpt2", "GPT2LMHeadModel")]
 )
-def test_gradients_of_the_loss_are_finite_differences(
-    name: str, kind: str, batch_tokens: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gradients_of_the_loss_are_finite_differences(name, kind, batch_tokens, monkeypatch):
     """As each head's columns of the output projection grow; texts may have several windows."""
-    its = Encoder(*build(name, kind), name=name, device="cpu")
+    its = encoder_of(name, kind)
     monkeypatch.setattr("probes.extraction.models.lm_head._LOGITS", 600)  # a few positions at once
     kept = [text for text in TEXTS if text.kept_span[1] > text.kept_span[0]]
     words = {text: np.arange(text.kept_span[0], text.kept_span[1], 2) for text in kept}
@@ -51,11 +50,9 @@ def test_gradients_of_the_loss_are_finite_differences(
         parts = scores["log_p"].double().split(pieces)
         return torch.stack([-part.nanmean() if len(part) else torch.tensor(0.0) for part in parts])
 
-    blocks = its.model.encoder.layer if name == "bert" else its.model.h
-    for number, block in enumerate(blocks):
-        weight = (
-            block.attention.output.dense.weight if name == "bert" else block.attn.c_proj.weight.T
-        )
+    for number in range(2):
+        linear = block_of(its.model, name, number + 1).get_submodule(PLACES[name].output)
+        weight = linear.weight.T if name == "gpt2" else linear.weight
         for head in range(2):
             columns = weight.data[:, SIZE * head : SIZE * (head + 1)]
             plain, moved = columns.clone(), []
@@ -68,12 +65,8 @@ def test_gradients_of_the_loss_are_finite_differences(
     assert found.abs().max() > 0.05
 
 
-HEADS = {
-    "opt": "OPTForCausalLM",
-    "llama4": "Llama4ForCausalLM",
-    "bart": "BartForCausalLM",
-    "gemma3": "Gemma3ForCausalLM",
-}
+CLASSES = "OPTForCausalLM", "Llama4ForCausalLM", "BartForCausalLM", "Gemma3ForCausalLM"
+HEADS = dict(zip(("opt", "llama4", "bart", "gemma3"), CLASSES, strict=True))
 """The first and the third call the decoder inside their base; the base of the second is named wrong.
 The last has a tied head, soft-capped logits, and a window of attention shorter than the text."""
 
@@ -81,7 +74,7 @@ TEXT = "the birds sing near the house, and the keeper counts the old boats"
 
 
 @pytest.fixture(params=HEADS.items(), ids=HEADS)
-def loaded(request: pytest.FixtureRequest) -> tuple[Any, Any, Encoder]:
+def loaded(request):
     name, kind = request.param
     model, tokenizer = build(name, kind)
     if name == "gemma3":
@@ -91,7 +84,7 @@ def loaded(request: pytest.FixtureRequest) -> tuple[Any, Any, Encoder]:
     return model, tokenizer, Encoder(model, tokenizer, name=name, device="cpu")
 
 
-def test_log_probabilities_are_those_of_plain_passes(loaded: Any) -> None:
+def test_log_probabilities_are_those_of_plain_passes(loaded):
     model, tokenizer, encoder = loaded
     view = View("written", (Text((TEXT,), (0, 1), written=True),))
     ((_, found),) = read(view, TokenScores(), encoder, 64)
@@ -99,7 +92,7 @@ def test_log_probabilities_are_those_of_plain_passes(loaded: Any) -> None:
     np.testing.assert_allclose(found["log_p"].numpy(), expected, atol=1e-4)
 
 
-def test_the_lens_gives_the_logits_of_the_model_at_the_last_layer_alone(loaded: Any) -> None:
+def test_the_lens_gives_the_logits_of_the_model_at_the_last_layer_alone(loaded):
     model, _, encoder = loaded
     states = short_states(encoder.model)
     with torch.no_grad():
@@ -109,9 +102,7 @@ def test_the_lens_gives_the_logits_of_the_model_at_the_last_layer_alone(loaded: 
     assert (lens(states[0][0], 0) - logits).abs().max() > 0.1
 
 
-def test_the_head_is_applied_to_a_few_positions_at_once(
-    loaded: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_head_is_applied_to_a_few_positions_at_once(loaded, monkeypatch):
     model, _, encoder = loaded
     view = View("written", (Text((TEXT,), (0, 1), written=True),))
     ((_, whole),) = read(view, TokenScores(), encoder, 64)
@@ -124,7 +115,7 @@ def test_the_head_is_applied_to_a_few_positions_at_once(
         torch.testing.assert_close(found[name], whole[name], atol=1e-5, rtol=0)
 
 
-def test_changes_act_in_the_passes_of_the_head(loaded: Any) -> None:
+def test_changes_act_in_the_passes_of_the_head(loaded):
     model, _, encoder = loaded
     sites, given = sites_of(encoder.model), short_text(encoder.model)
     with torch.no_grad():
@@ -148,7 +139,7 @@ class TwoLayers(GPT2LMHeadModel):
         return found
 
 
-def test_a_head_that_reads_more_than_the_last_layer_has_no_lens() -> None:
+def test_a_head_that_reads_more_than_the_last_layer_has_no_lens():
     model, _ = build("gpt2", "GPT2LMHeadModel")
     model.__class__ = TwoLayers
     with pytest.raises(UserError, match="TwoLayers does not apply its language-model head to"):

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 import torch
+from model_folders import configure, write_index
 from safetensors.torch import save_file
 
 from probes.common.errors import UserError
@@ -29,26 +30,18 @@ def test_a_folder_is_named_after_itself(tiny_bert):
     assert source.folder == tiny_bert
 
 
-def test_digest_changes_with_weights_tokenizer_and_configuration(tiny_bert, tmp_path):
-    seen = {find_model(str(tiny_bert)).digest}
-    for name in ("model.safetensors", "tokenizer.json", "config.json"):
-        folder = tmp_path / name / "tiny-bert"
-        shutil.copytree(tiny_bert, folder)
-        assert find_model(str(folder)).digest in seen
-        with (folder / name).open("ab") as file:
+def test_the_digest_is_of_the_content_of_all_files_that_are_read(tiny_bert, model_copy):
+    digests = [find_model(str(model_copy)).digest]
+    assert digests == [find_model(str(tiny_bert)).digest]
+    template = "additional_chat_templates/chat_template.jinja"
+    read = ("model.safetensors", "tokenizer.json", "config.json", template, "chat_template.jinja")
+    for name in (*read, template):
+        path = model_copy / name
+        path.parent.mkdir(exist_ok=True)
+        with path.open("ab") as file:
             file.write(b"\n")
-        seen.add(find_model(str(folder)).digest)
-    assert len(seen) == 4
-
-
-def test_digest_changes_with_each_chat_template(model_copy):
-    file = model_copy / "additional_chat_templates" / "chat_template.jinja"
-    file.parent.mkdir()
-    seen = {find_model(str(model_copy)).digest}
-    for path in (file, model_copy / file.name, file):
-        path.write_text(f"{len(seen)}")
-        seen.add(find_model(str(model_copy)).digest)
-    assert len(seen) == 4
+        digests.append(find_model(str(model_copy)).digest)
+    assert len({*digests}) == len(digests)
 
 
 def test_a_random_twin_needs_no_weights_and_is_another_model(tiny_bert, model_copy):
@@ -88,48 +81,34 @@ def test_the_packaged_model_is_the_one_published_on_the_hub():
 
 
 def test_what_follows_an_at_sign_is_a_revision(revisions):
-    plain, first, second = (
-        find_model(f"bert-base-uncased{mark}", offline=True)
-        for mark in ("", "@step1000", "@step2000")
-    )
+    names = (f"bert-base-uncased{mark}" for mark in ("", "@step1000", "@step2000"))
+    plain, first, second = (find_model(name, offline=True) for name in names)
     assert (first.name, first.revision) == ("bert-base-uncased@step1000", "1" * 40)
     assert first.folder.name == "1" * 40
-    assert len({each.slug for each in (plain, first, second)}) == 3
-    assert len({each.digest for each in (plain, first, second)}) == 3
+    assert len({(x.slug, x.digest) for x in (plain, first, second)}) == 3
     by_flag = find_model("bert-base-uncased", revision="step1000", offline=True)
     assert (by_flag.digest, by_flag.name, by_flag.slug) == (first.digest, first.name, first.slug)
 
 
 def test_revisions_have_one_random_twin(revisions):
-    first, second, twin, of_first, of_second = (
-        find_model(name, offline=True)
-        for name in (
-            "bert-base-uncased@step1000",
-            "bert-base-uncased@step2000",
-            "random-1:bert-base-uncased",
-            "random-1:bert-base-uncased@step1000",
-            "random-1:bert-base-uncased@step2000",
-        )
+    name = "bert-base-uncased"
+    first, second = (find_model(f"{name}@step{n}000", offline=True) for n in (1, 2))
+    twin, of_first, of_second = (
+        find_model(f"random-1:{name}{mark}", offline=True)
+        for mark in ("", "@step1000", "@step2000")
     )
-    assert {x.name for x in (twin, of_first, of_second)} == {"random-1:bert-base-uncased"}
+    assert {x.name for x in (twin, of_first, of_second)} == {f"random-1:{name}"}
     assert (twin.digest, twin.slug) == (of_first.digest, of_first.slug)
     assert all(x.is_twin_of(y) for x in (twin, of_first) for y in (first, second))
     assert not first.is_twin_of(second)
     # In one run it is made of the first revision's configuration.
-    models = find_models(
-        ["bert-base-uncased@step1000", "bert-base-uncased@step2000"],
-        RunConfig(offline=True, twins=1),
-    )
-    assert [model.source.name for model in models] == [
-        "bert-base-uncased@step1000",
-        "bert-base-uncased@step2000",
-        "random:bert-base-uncased",
-    ]
-    assert models[2].source.digest == find_model("random:bert-base-uncased", offline=True).digest
-    assert (
-        models[2].source.digest
-        != find_model("random:bert-base-uncased@step2000", offline=True).digest
-    )
+    config = RunConfig(offline=True, twins=1)
+    models = find_models([f"{name}@step1000", f"{name}@step2000"], config)
+    names = [model.source.name for model in models]
+    assert names == [f"{name}@step1000", f"{name}@step2000", f"random:{name}"]
+    digest = models[2].source.digest
+    assert digest == find_model(f"random:{name}", offline=True).digest
+    assert digest != find_model(f"random:{name}@step2000", offline=True).digest
 
 
 @pytest.mark.parametrize(
@@ -164,17 +143,8 @@ def test_a_twin_is_known_by_its_name(name, model, expected):
     assert is_twin_name(name, model) is expected
 
 
-def with_index(folder, names):
-    """Lets the index of a model say that its weights are in files of these names."""
-    whole = folder / "model.safetensors"
-    (folder / "part.safetensors").write_bytes(whole.read_bytes())
-    whole.unlink()
-    index = {"metadata": {}, "weight_map": {f"weight {n}": name for n, name in enumerate(names)}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-
-
 def test_the_digest_covers_the_files_of_the_index(model_copy):
-    with_index(model_copy, ["part.safetensors"])
+    write_index(model_copy, ["part.safetensors"])
     (model_copy / "model-00001-of-00002.safetensors").write_bytes(b"of no use")
     before = find_model(str(model_copy))
     (model_copy / "model-00001-of-00002.safetensors").write_bytes(b"other")
@@ -184,69 +154,6 @@ def test_the_digest_covers_the_files_of_the_index(model_copy):
     assert find_model(str(model_copy)).digest != before.digest
     with pytest.raises(UserError, match="changed while they were read"):
         before.require_unchanged()
-
-
-def rename_weights(name):
-    return lambda folder: (folder / "model.safetensors").rename(folder / name)
-
-
-def leave_only(name, content=""):
-    """A change to a folder with one file."""
-
-    def change(folder):
-        shutil.rmtree(folder)
-        folder.mkdir()
-        (folder / name).write_text(content)
-
-    return change
-
-
-def without_tokenizer(folder):
-    for name in ("tokenizer.json", "vocab.txt"):
-        (folder / name).unlink(missing_ok=True)
-
-
-def move_inside(folder):
-    """As sentence-transformers 1 had it, beside a pooling layer; checkpoints are in folders, too."""
-    folder.rename(folder.parent / "0_Transformer")
-    (folder / "0_Pooling").mkdir(parents=True)
-    (folder.parent / "0_Transformer").rename(folder / "0_Transformer")
-    (folder / "0_Pooling" / "config.json").write_text("{}")
-
-
-def index_of(name):
-    return lambda folder: with_index(folder, ["part.safetensors", name])
-
-
-def adapter(content):
-    return lambda folder: (folder / "adapter_config.json").write_text(content)
-
-
-OF_BERT = '{"base_model_name_or_path": "bert-base-uncased"}'
-REFUSED = [
-    (rename_weights("pytorch_model.bin"), "only pickled weights"),
-    (rename_weights("tf_model.h5"), r"only in another format \(tf_model\.h5\)"),
-    (rename_weights("model.onnx"), r"only in another format \(model\.onnx\)"),
-    (leave_only("model.onnx"), r"only in another format \(model\.onnx\)"),
-    (without_tokenizer, "holds no tokenizer"),
-    (lambda folder: configure(folder, transformers_weights="other.safetensors"), r"config\.json names 'other.safetensors' as its weights"),
-    (index_of("../copy/part.safetensors"), r"lists '\.\./copy/part\.safetensors', which is not a safetensors file in"),
-    (index_of("weights.bin"), "lists 'weights.bin', which is not a safetensors file in"),
-    (index_of("gone.safetensors"), "gone.safetensors is missing, but model.safetensors.index.json lists it"),
-    (move_inside, r"holds no config\.json, .* give --model .*/0_Transformer$"),
-    (adapter(OF_BERT), "holds an adapter of bert-base-uncased, which is only part"),
-    (adapter('{"model_name": "roberta-base"}'), "holds an adapter of roberta-base, which is only part"),
-    (adapter("{}"), "holds an adapter, which is only part"),
-    (adapter("["), "holds an adapter, which is only part"),
-    (leave_only("adapter_config.json", OF_BERT), "holds an adapter of bert-base-uncased, which is only part"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("change", "message"), REFUSED, ids=[x[-1][:40] for x in REFUSED])
-def test_a_folder_that_holds_no_whole_model_is_refused(model_copy, change, message):
-    change(model_copy)
-    with pytest.raises(UserError, match=message):
-        find_model(str(model_copy))
 
 
 def test_names_of_folders_are_made_printable(tiny_bert, tmp_path):
@@ -267,27 +174,18 @@ BF16, FP16, FP32, INT = torch.bfloat16, torch.float16, torch.float32, torch.int6
 
 @pytest.fixture
 def bare(tiny_bert, tmp_path):
-    """A model without weights."""
+    """A model without weights, whose configuration names no type."""
     copy = tmp_path / "m"
     shutil.copytree(tiny_bert, copy, ignore=shutil.ignore_patterns("*.safetensors"))
-    configure(copy, dtype="float32")
+    config = json.loads((copy / "config.json").read_text())
+    del config["dtype"]
+    (copy / "config.json").write_text(json.dumps(config))
     return copy
-
-
-def configure(bare, **settings):
-    path = bare / "config.json"
-    config = json.loads(path.read_text())
-    for name in ("dtype", "torch_dtype"):
-        config.pop(name, None)
-    path.write_text(json.dumps(config | settings))
 
 
 def save(path, *tensors):
     """A file of tensors of these types and sizes."""
-    named = {
-        str(i): torch.zeros(size, dtype=dtype) for i, (dtype, *size) in enumerate(tensors, start=1)
-    }
-    save_file(named, path)
+    save_file({f"{i}": torch.zeros(size, dtype=x) for i, (x, *size) in enumerate(tensors)}, path)
 
 
 @pytest.mark.parametrize(
@@ -312,19 +210,16 @@ def test_the_type_of_most_numbers_counts(bare, tensors, expected):
     assert stored_dtype(find_model(f"random-3:{bare}")) == expected
 
 
-def sharded(bare, shards):
-    """Write shards, and the index that lists them."""
-    weights = {}
-    for n, tensors in enumerate(shards, start=1):
-        name = f"model-{n:05}-of-{len(shards):05}.safetensors"
-        save(bare / name, *tensors)
-        weights |= {f"{n}.{i}": name for i in range(len(tensors))}
-    index = {"metadata": {}, "weight_map": weights}
-    (bare / "model.safetensors.index.json").write_text(json.dumps(index))
-
-
 def test_all_shards_of_the_index_count_and_no_other_file(bare):
-    sharded(bare, [[(FP32, 2)], [(BF16, 5)], [(FP32, 2)]])
+    shards = [
+        ("1.safetensors", (FP32, 2)),
+        ("2.safetensors", (BF16, 5)),
+        ("3.safetensors", (FP32, 2)),
+    ]
+    for name, tensor in shards:
+        save(bare / name, tensor)
+    index = {"metadata": {}, "weight_map": {name: name for name, _ in shards}}
+    (bare / "model.safetensors.index.json").write_text(json.dumps(index))
     save(bare / "consolidated.safetensors", (FP32, 99))
     assert stored_dtype(find_model(str(bare))) == "bfloat16"
 

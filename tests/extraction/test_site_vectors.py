@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 import pytest
 import torch
 from places import NORMS, OTHERS, PLACES, block_of, layers, n_hooks, tiny
-from tiny_models import FAMILIES, build
-from tiny_readings import collected, files_below, random_texts, random_view
+from tiny_readings import collected, encoder_of, files_below, plain_input, random_texts, random_view
 
 from probes.common.errors import UserError
 from probes.extraction.changing.interventions import Custom, Intervention, SkipBlock, changed_passes
@@ -22,11 +21,7 @@ from probes.extraction.reading.vectors import layer_part
 from probes.extraction.reading.views import Text, View
 
 EVERY = None, "attention", "mlp"
-TEXTS = [
-    text
-    for text in random_texts(30)
-    if len(text.words) < 7 and text.kept_span[0] < text.kept_span[1]
-]
+TEXTS = [x for x in random_texts(30) if len(x.words) < 7 and x.kept_span[0] < x.kept_span[1]]
 _BERT = "attention.output.LayerNorm", "output.LayerNorm"
 POST_NORM = {
     **dict.fromkeys(["bert", "electra", "roberta", "xlm-roberta"], _BERT),
@@ -37,11 +32,6 @@ POST_NORM = {
 }
 PRE_NORM = ["gpt2", "gpt-neox", "llama-2", "llama-3", "qwen2", "qwen3", "gemma", "modernbert", "t5"]
 PARTS_NORMED = ["gemma2", "gemma3"]
-
-
-def encoder_of(name: str) -> Encoder:
-    kind = FAMILIES[name].config.replace("Config", "Model")
-    return Encoder(*build(name, kind), name=name, device="cpu")
 
 
 def ours(encoder: Encoder, pooling: Any = "mean", tokens: int = 64) -> dict[str, torch.Tensor]:
@@ -79,7 +69,7 @@ def by_hand(encoder: Encoder, name: str, pooling: str) -> dict[str, torch.Tensor
     """Text by text, without padding."""
     found: dict[str, list[torch.Tensor]] = {}
     for text, pieces in zip(TEXTS, encoder.split(TEXTS), strict=True):
-        ids = torch.tensor([[*encoder.words.prefix, *pieces.ids, *encoder.words.suffix]])
+        ids = plain_input(encoder, text)["input_ids"]
         start = len(encoder.words.prefix)
         for part, state in states_by_hand(encoder.model, name, ids).items():
             for word in range(*text.kept_span):
@@ -89,7 +79,7 @@ def by_hand(encoder: Encoder, name: str, pooling: str) -> dict[str, torch.Tensor
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_vectors_are_those_of_plain_passes(name: str) -> None:
+def test_vectors_are_those_of_plain_passes(name):
     encoder = encoder_of(name)
     hooks = n_hooks(encoder.model)
     for pooling in ("mean", "last"):
@@ -122,7 +112,7 @@ def after_block(name: str, model: Any, block: int, *states: torch.Tensor) -> tor
 
 
 @pytest.mark.parametrize("name", [*PRE_NORM, *POST_NORM, *PARTS_NORMED])
-def test_blocks_add_their_parts_to_the_stream(name: str) -> None:
+def test_blocks_add_their_parts_to_the_stream(name):
     encoder = encoder_of(name)
     found = ours(encoder, "first")
     for block in range(1, encoder.info.n_layers + 1):
@@ -132,7 +122,7 @@ def test_blocks_add_their_parts_to_the_stream(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "mpnet"])
-def test_layers_are_the_same_whatever_is_read_beside_them(name: str) -> None:
+def test_layers_are_the_same_whatever_is_read_beside_them(name):
     encoder = encoder_of(name)
     every = range(encoder.info.n_layers + 1)
     alone = collected(encoder, TEXTS, WordVectors(every, "mean", "float32"), 64)
@@ -142,7 +132,7 @@ def test_layers_are_the_same_whatever_is_read_beside_them(name: str) -> None:
         torch.testing.assert_close(vectors, beside[part], rtol=1e-4, atol=1e-5)
 
 
-def test_sites_are_added_to_a_store(tmp_path: Path) -> None:
+def test_sites_are_added_to_a_store(tmp_path):
     encoder, view = encoder_of("bert"), random_view(30)
     about = tmp_path, encoder.info, "float32", view, [0, 1, 2]
     plain = word_vectors(*about)
@@ -174,7 +164,7 @@ def at_zero(site: Site) -> list[Intervention]:
     return [Custom("nothing", 1, site, torch.zeros_like)]
 
 
-def test_what_is_read_is_what_interventions_leave() -> None:
+def test_what_is_read_is_what_interventions_leave():
     encoder = encoder_of("bert")
     plain = ours(encoder)
     with changed_passes(encoder, at_zero(Site("mlp", 1))):
@@ -193,7 +183,7 @@ def test_what_is_read_is_what_interventions_leave() -> None:
     assert not zero["layer-02-mlp"].any()
 
 
-def test_a_model_without_the_site_is_refused() -> None:
+def test_a_model_without_the_site_is_refused():
     encoder = encoder_of("bert")
     encoder.require("mlp")
     message = r"BertModel: it has 2 blocks, and no mlp 3\."
@@ -204,19 +194,15 @@ def test_a_model_without_the_site_is_refused() -> None:
 OWN = "its attention cannot be changed head by head (it is computed in its own way)"
 NO_MLP = "the output of its MLP cannot be changed (no linear map gives it)"
 NO_BLOCKS = "its blocks are not found; it cannot be changed layer by layer"
-REFUSED = {
-    ("Mixtral", "mlp"): NO_MLP,
-    **{
-        (name, kind): OWN
-        for name in ("Falcon", "Mpt", "Longformer", "BigBird")
-        for kind in ("maps", "heads", "attention", "mlp")
-    },
-    **{(name, "layer"): NO_BLOCKS for name in ("XLM", "XLNet", "Mamba")},
-}
+OWN_WAYS = product(
+    ("Falcon", "Mpt", "Longformer", "BigBird"), ("maps", "heads", "attention", "mlp")
+)
+REFUSED = {("Mixtral", "mlp"): NO_MLP, **dict.fromkeys(OWN_WAYS, OWN)}
+REFUSED |= {(name, "layer"): NO_BLOCKS for name in ("XLM", "XLNet", "Mamba")}
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_places_are_those_written_down_by_hand(name: str) -> None:
+def test_places_are_those_written_down_by_hand(name):
     model = tiny(name)
     sites = sites_of(model)
     n = model.config.num_hidden_layers
@@ -236,7 +222,7 @@ def test_places_are_those_written_down_by_hand(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*PLACES, *OTHERS])
-def test_a_layer_that_is_changed_is_seen_as_changed(name: str) -> None:
+def test_a_layer_that_is_changed_is_seen_as_changed(name):
     if (name, "layer") in REFUSED:
         pytest.skip("refused below")
     model = tiny(name)
@@ -255,14 +241,14 @@ def test_a_layer_that_is_changed_is_seen_as_changed(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), REFUSED)
-def test_what_is_not_found_is_refused_by_name(name: str, kind: Any) -> None:
+def test_what_is_not_found_is_refused_by_name(name, kind):
     model = tiny(name)
     with pytest.raises(UserError) as error:
         sites_of(model).require(Site(kind, 1))
     assert str(error.value) == f"{type(model).__name__}: {REFUSED[name, kind]}."
 
 
-def test_blocks_and_heads_that_are_not_there() -> None:
+def test_blocks_and_heads_that_are_not_there():
     sites = sites_of(tiny("bert"))
     for site, why in (
         (Site("layer", 3), "it has 2 blocks, and no layer 3"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from collections.abc import Iterator
 from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,16 +39,19 @@ SHORT_VIEW = random_view(30)
 LAYERS = (0, 1, 2)
 
 
-@pytest.fixture(autouse=True)
-def _small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    small_shards(monkeypatch, 64)
+@pytest.fixture(scope="module", autouse=True)
+def _small_shards():
+    with pytest.MonkeyPatch.context() as patch:
+        small_shards(patch, 64)
+        yield
 
 
-@pytest.fixture
-def reference(encoder: Encoder, tmp_path: Path) -> dict[str, bytes]:
-    """The files of all stores, made in order by one process."""
-    collect(reading_of(tmp_path / "reference", encoder, VIEW), encoder, 64)
-    return files_below(tmp_path / "reference")
+@pytest.fixture(scope="module")
+def reference(encoder, tmp_path_factory):
+    """The folder of a store that one process made in order, which tests only read."""
+    folder = tmp_path_factory.mktemp("reference")
+    collect(reading_of(folder, encoder, VIEW), encoder, 64)
+    return folder
 
 
 def arrays_in(files: dict[str, bytes]) -> dict[tuple[str, str], bytes]:
@@ -61,7 +63,7 @@ def arrays_in(files: dict[str, bytes]) -> dict[tuple[str, str], bytes]:
 # -- what is stored -----------------------------------------------------------------------
 
 
-def test_rows_of_a_text_are_its_words_vectors(encoder: Encoder, tmp_path: Path) -> None:
+def test_rows_of_a_text_are_its_words_vectors(encoder, tmp_path):
     vectors = vectors_of(reading_of(tmp_path, encoder, VIEW), encoder, 64)
     assert vectors.n_shards >= 4
     assert vectors.n_layers == 3
@@ -75,21 +77,16 @@ def test_rows_of_a_text_are_its_words_vectors(encoder: Encoder, tmp_path: Path) 
     assert vectors.count("subwords") == sum(len(p.ids) for p in pieces)
     assert vectors.count("unknown_words") == sum(p.unknown for p in pieces)
     long = sum(len(p.ids) > encoder.capacity for p in pieces)
-    assert vectors.encoding.model_dump() == {
-        "storage": "float16",
-        "unknown_words": 0,
-        "texts_in_several_windows": long,
-        "batch_tokens": 64,
-        "chats": "",
-    }
+    told = {"unknown_words": 0, "texts_in_several_windows": long, "batch_tokens": 64, "chats": ""}
+    assert vectors.encoding.model_dump() == {"storage": "float16", **told}
     assert long > 0
     with pytest.raises(ValueError, match="read-only"):
         layers[0].arrays[0][:] = 0
 
 
 def test_bytes_do_not_depend_on_the_order_and_lost_shards_are_made_again(
-    encoder: Encoder, reference: dict[str, bytes], tmp_path: Path
-) -> None:
+    encoder, reference, tmp_path
+):
     reading = reading_of(tmp_path / "lost", encoder, VIEW)
     collect(reading, encoder, 64)
     shards = shards_of_store(reading)
@@ -98,19 +95,15 @@ def test_bytes_do_not_depend_on_the_order_and_lost_shards_are_made_again(
         shutil.rmtree(reading.folder / f"{number:05d}-layer-00")
     assert [shard.number for shard in reading.missing()] == lost
     collect(reading, encoder, 64)
-    assert files_below(tmp_path / "lost") == reference
+    assert files_below(tmp_path / "lost") == files_below(reference)
     folder = Path(store_folder(Path(), reading.key))
-    names = {str(Path(name).relative_to(folder)) for name in reference}
-    assert names == {"manifest.json"} | {
-        f"{shard.number:05d}-layer-00/{name}"
-        for shard in shards
-        for name in ("manifest.json", *(f"layer-0{layer}.npy" for layer in LAYERS))
-    }
+    names = {str(Path(name).relative_to(folder)) for name in files_below(reference)}
+    files = ["manifest.json", *(f"layer-0{layer}.npy" for layer in LAYERS)]
+    parts = {f"{shard.number:05d}-layer-00/{name}" for shard in shards for name in files}
+    assert names == {"manifest.json", *parts}
 
 
-def test_bytes_do_not_depend_on_layers_that_were_asked_for_before(
-    encoder: Encoder, reference: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_bytes_do_not_depend_on_layers_that_were_asked_for_before(encoder, reference, tmp_path):
     cache = tmp_path / "layers"
     collect(reading_of(cache, encoder, VIEW, [1]), encoder, 64)
     assert {name for _, name in arrays_in(files_below(cache))} == {"layer-01.npy"}
@@ -119,11 +112,11 @@ def test_bytes_do_not_depend_on_layers_that_were_asked_for_before(
     collect(reading_of(cache, encoder, VIEW), encoder, 512)
     found = files_below(cache)
     assert before.items() < found.items()
-    assert arrays_in(found) == arrays_in(reference)
+    assert arrays_in(found) == arrays_in(files_below(reference))
     reading = reading_of(cache, encoder, VIEW, [2, 0])
     assert reading.missing() == []
     vectors = StoredVectors(cache, reading.key, VIEW)
-    other = StoredVectors(tmp_path / "reference", reading.key, VIEW)
+    other = StoredVectors(reference, reading.key, VIEW)
     rows = np.arange(vectors.manifest["rows"])
     for layer in LAYERS:
         assert np.array_equal(vectors.layer(layer)[rows], other.layer(layer)[rows])
@@ -137,9 +130,7 @@ def encode_alone(reading: StoreRequest, encoder: Encoder) -> None:
 
 @pytest.mark.parametrize("kind", ["threads", "processes"])
 @pytest.mark.parametrize("n", [2, 4])
-def test_bytes_do_not_depend_on_how_many_encode_at_once(
-    n: int, kind: str, tiny_bert: Path, reference: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_bytes_do_not_depend_on_how_many_encode_at_once(n, kind, tiny_bert, reference, tmp_path):
     start: Any = threading.Thread if kind == "threads" else get_context("fork").Process
     encoders = [load_encoder(find_model(str(tiny_bert)), device="cpu") for _ in range(n)]
     given = [(reading_of(tmp_path / "shared", each, VIEW), each) for each in encoders]
@@ -150,31 +141,24 @@ def test_bytes_do_not_depend_on_how_many_encode_at_once(
         worker.join(60)
     if kind == "processes":
         assert [worker.exitcode for worker in workers] == [0] * n
-    assert files_below(tmp_path / "shared") == reference
+    assert files_below(tmp_path / "shared") == files_below(reference)
 
 
 # -- room on disk -------------------------------------------------------------------------
 
 
-def test_the_estimate_is_what_is_written(
-    encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    free: list[int] = []
+def test_the_estimate_is_what_is_written(encoder, tmp_path, monkeypatch):
+    free, cache = [], tmp_path / "cache"
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=free[-1]))
 
     def written() -> int:
-        return sum(np.load(path).nbytes for path in (tmp_path / "cache").rglob("*.npy"))
+        return sum(np.load(path).nbytes for path in cache.rglob("*.npy"))
 
-    reading, some = (
-        reading_of(tmp_path / "cache", encoder, VIEW, layers) for layers in (LAYERS, [1])
-    )
+    reading, some = (reading_of(cache, encoder, VIEW, layers) for layers in (LAYERS, [1]))
     total = reading.bytes_missing()
     n_words = sum(text.kept_span[1] - text.kept_span[0] for text in VIEW.texts)
     assert (total, some.bytes_missing()) == (3 * n_words * 16 * 2, n_words * 16 * 2)
-    for step in (
-        lambda: collect(some, encoder),
-        lambda: collect(reading, encoder),
-    ):
+    for step in (some, reading):
         left = reading.bytes_missing()
         free.append(left)
         require_room(reading.cache, left)
@@ -182,7 +166,7 @@ def test_the_estimate_is_what_is_written(
         with pytest.raises(UserError, match=r"vectors need 0\.0 MB, 0\.0 MB are free; choose"):
             require_room(reading.cache, left)
         before = written()
-        step()
+        collect(step, encoder)
         assert left - reading.bytes_missing() == written() - before > 0
     assert (written(), reading.bytes_missing()) == (total, 0)
     free.append(0)
@@ -195,7 +179,7 @@ LOUD = Text(("she", "counts", "zzz", "boats", "the", "boats"), (0, 6))
 
 
 @pytest.fixture
-def loud() -> Iterator[Any]:
+def loud():
     """A view, and encoders for which "zzz", a space and three z, is beyond fp16 at layer 0."""
     texts = [text for text in VIEW.texts if text != LOUD]
     view = View("plain", (*texts[:20], LOUD, *texts[20:]))
@@ -215,9 +199,7 @@ def where(reading: StoreRequest, text: Text) -> int:
     return number
 
 
-def test_a_vector_beyond_fp16_moves_everything_to_fp32(
-    loud: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_vector_beyond_fp16_moves_everything_to_fp32(loud, tmp_path, capsys):
     view, make = loud
     encoder = make()
     narrow = reading_of(tmp_path, encoder, view)
@@ -248,9 +230,7 @@ def test_a_vector_beyond_fp16_moves_everything_to_fp32(
     assert len(list((tmp_path / "vectors").iterdir())) == 2
 
 
-def test_a_vector_that_is_not_finite_is_named_and_its_shard_is_not_kept(
-    loud: Any, tmp_path: Path
-) -> None:
+def test_a_vector_that_is_not_finite_is_named_and_its_shard_is_not_kept(loud, tmp_path):
     view, make = loud
     encoder = make(float("nan"))
     reading = reading_of(tmp_path, encoder, view)
@@ -268,21 +248,19 @@ def test_a_vector_that_is_not_finite_is_named_and_its_shard_is_not_kept(
 # -- what cannot be read ------------------------------------------------------------------
 
 
-def test_a_folder_without_a_manifest_is_begun_unless_it_has_shards(
-    encoder: Encoder, reference: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_a_folder_without_a_manifest_is_begun_unless_it_has_shards(encoder, reference, tmp_path):
     reading = reading_of(tmp_path / "begun", encoder, VIEW)
     reading.folder.mkdir(parents=True)
     assert [len(shard.texts) for shard in reading.missing()] == [len(VIEW.texts)]
     collect(reading, encoder, 64)
-    assert files_below(tmp_path / "begun") == reference
+    assert files_below(tmp_path / "begun") == files_below(reference)
     (reading.folder / "manifest.json").unlink()
     with pytest.raises(UserError, match=f"delete {reading.folder} and run again"):
         reading.missing()
 
 
 @pytest.mark.parametrize("why", ["", "[]", "{}", '{"why"'])
-def test_a_damaged_note_of_replacement_is_named(why: str, encoder: Encoder, tmp_path: Path) -> None:
+def test_a_damaged_note_of_replacement_is_named(why, encoder, tmp_path):
     reading = reading_of(tmp_path, encoder, VIEW)
     reading.folder.mkdir(parents=True)
     (reading.folder / REPLACED).write_text(why)
@@ -290,7 +268,7 @@ def test_a_damaged_note_of_replacement_is_named(why: str, encoder: Encoder, tmp_
         reading_of(tmp_path, encoder, VIEW)
 
 
-def test_a_store_under_another_key_s_name_is_refused(encoder: Encoder, tmp_path: Path) -> None:
+def test_a_store_under_another_key_s_name_is_refused(encoder, tmp_path):
     reading = reading_of(tmp_path, encoder, VIEW)
     collect(reading, encoder, 64)
     other = StoreKey("another model", reading.key.view, "float32", "word vectors v1", {})
@@ -299,9 +277,7 @@ def test_a_store_under_another_key_s_name_is_refused(encoder: Encoder, tmp_path:
         StoredVectors(tmp_path, other, VIEW)
 
 
-def test_a_shard_that_is_deleted_is_made_again(
-    encoder: Encoder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_shard_that_is_deleted_is_made_again(encoder, tmp_path, capsys):
     """Also if a part that was asked for later has a folder of its own."""
     cache = tmp_path / "two"
     collect(reading_of(cache, encoder, SHORT_VIEW, [0, 1]), encoder, 64)

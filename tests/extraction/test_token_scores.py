@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +39,7 @@ from probes.extraction.reading.token_scores import (
 from probes.extraction.reading.views import Text, View
 
 CLASSES = {"masked": AutoModelForMaskedLM, "causal": AutoModelForCausalLM}
+SLOW = {"masked": (pseudo_log_likelihood, within_word_l2r), "causal": (left_to_right,) * 2}
 WINDOW = 64
 TEXTS = [
     *(pair["sentence_good"] for pair in minimal_pairs(2, seed=3)),
@@ -72,9 +72,7 @@ def read_scores(encoder: Encoder, view: View, batch_tokens: int = 1024) -> Score
     return joined_token_scores(view, [shard for shard, _ in found], arrays)
 
 
-def by_piece(
-    encoder: Encoder, texts: Sequence[Text | str], batch_tokens: int = 1024
-) -> list[Scores]:
+def by_piece(encoder: Encoder, texts: Sequence[Any], batch_tokens: int = 1024) -> list[Scores]:
     """The scores of all kept pieces of each text, in the order of texts."""
     view = view_of(texts)
     found: dict[int, Scores] = {}
@@ -87,30 +85,26 @@ def by_piece(
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def folders(tmp_path_factory):
     return grammar_models(tmp_path_factory)
 
 
-@pytest.fixture(scope="module")
-def plain(folders: dict[str, Path]) -> dict[str, tuple[Any, Any]]:
-    """Models and tokenizers as transformers loads them."""
-    return {
-        kind: (CLASSES[kind].from_pretrained(path).eval(), AutoTokenizer.from_pretrained(path))
-        for kind, path in folders.items()
-    }
-
-
-@pytest.fixture(scope="module")
-def encoders(folders: dict[str, Path]) -> dict[str, Encoder]:
-    return {
-        kind: load_encoder(find_model(str(path)), device="cpu", lm_head=True)
-        for kind, path in folders.items()
-    }
-
-
 @pytest.fixture(scope="module", params=["masked", "causal"])
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def plain(kind, folders):
+    """A model and its tokenizer as transformers loads them."""
+    model = CLASSES[kind].from_pretrained(folders[kind])
+    return model.eval(), AutoTokenizer.from_pretrained(folders[kind])
+
+
+@pytest.fixture(scope="module")
+def encoder(kind, folders):
+    """The same model here."""
+    return load_encoder(find_model(str(folders[kind])), device="cpu", lm_head=True)
 
 
 def distribution(model: Any, ids: Sequence[int]) -> np.ndarray:
@@ -124,27 +118,21 @@ def distribution(model: Any, ids: Sequence[int]) -> np.ndarray:
 
 
 @pytest.mark.slow
-def test_masked_scores_are_the_slow_ones(encoders: Any, plain: Any) -> None:
-    found, several = by_piece(encoders["masked"], TEXTS), 0
-    for text, its in zip(TEXTS, found, strict=True):
-        alone = pseudo_log_likelihood(*plain["masked"], text)
-        later = within_word_l2r(*plain["masked"], text)
+def test_scores_are_the_slow_ones(kind, encoder, plain):
+    several = 0
+    for text, its in zip(TEXTS, by_piece(encoder, TEXTS), strict=True):
+        alone, later = (score(*plain, text) for score in SLOW[kind])
         np.testing.assert_allclose(its.log_p, alone, atol=1e-4)
         np.testing.assert_allclose(its.within_word, later, atol=1e-4)
         several += int((np.abs(its.log_p - its.within_word) > 1e-3).sum())
-    assert several > 10  # words of several pieces, whose later pieces give them away
+    # Words of several pieces, whose later pieces give them away.
+    assert several == 0 if kind == "causal" else several > 10
 
 
 @pytest.mark.slow
-def test_causal_scores_are_the_slow_ones(encoders: Any, plain: Any) -> None:
-    for text, its in zip(TEXTS, by_piece(encoders["causal"], TEXTS), strict=True):
-        np.testing.assert_allclose(its.log_p, left_to_right(*plain["causal"], text), atol=1e-4)
-        np.testing.assert_array_equal(its.within_word, its.log_p)
-
-
-@pytest.mark.slow
-def test_without_any_start_token_the_first_piece_is_not_scored(plain: Any) -> None:
-    model, tokenizer = plain["causal"]
+@pytest.mark.parametrize("kind", ["causal"], indirect=True)
+def test_without_any_start_token_the_first_piece_is_not_scored(plain):
+    model, tokenizer = plain
     bare = PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer)
     encoder = Encoder(model, bare, name="bare", device="cpu")
     for text, its in zip(TEXTS, by_piece(encoder, TEXTS), strict=True):
@@ -154,22 +142,16 @@ def test_without_any_start_token_the_first_piece_is_not_scored(plain: Any) -> No
         assert np.isnan(its.log_p[0])
         assert its.rank[0] == -1
         np.testing.assert_allclose(its.log_p[1:], expected, atol=1e-4)
-    found = read_scores(encoder, view_of(TEXTS[:1]))
-    n = len(bare(TEXTS[0])["input_ids"])
-    assert found.pieces.tolist() == [n - 1]
-    assert found.log_p[0] == pytest.approx(float(its_sum(encoder, TEXTS[0])), abs=1e-6)
-
-
-def its_sum(encoder: Encoder, text: str) -> np.floating:
-    (its,) = by_piece(encoder, [text])
-    return np.nansum(its.log_p.astype(np.float64))
+    found = read_scores(encoder, view_of([text]))
+    assert found.pieces.tolist() == [len(ids) - 1]
+    assert found.log_p[0] == pytest.approx(np.nansum(its.log_p.astype(np.float64)), abs=1e-6)
 
 
 @pytest.mark.slow
-def test_rank_is_the_place_in_the_sorted_vocabulary(kind: str, encoders: Any, plain: Any) -> None:
-    model, tokenizer = plain[kind]
+def test_rank_is_the_place_in_the_sorted_vocabulary(kind, encoder, plain):
+    model, tokenizer = plain
     seen = set()
-    for text, its in zip(TEXTS, by_piece(encoders[kind], TEXTS), strict=True):
+    for text, its in zip(TEXTS, by_piece(encoder, TEXTS), strict=True):
         ids = tokenizer(text)["input_ids"]
         if kind == "causal":
             ids = [tokenizer.bos_token_id, *ids]
@@ -188,9 +170,9 @@ def test_rank_is_the_place_in_the_sorted_vocabulary(kind: str, encoders: Any, pl
 
 
 @pytest.mark.slow
-def test_equal_probabilities_share_their_ranks(kind: str, plain: Any) -> None:
+def test_equal_probabilities_share_their_ranks(kind, plain):
     """A model to which all tokens are equally likely ranks none of them first."""
-    _, tokenizer = plain[kind]
+    _, tokenizer = plain
     model, _ = unigram(kind, tokenizer)
     with torch.no_grad():
         for weight in model.parameters():
@@ -214,7 +196,7 @@ WORDS = ("the", " old lightkeepers", ",", "", " who count", " boats", ".")
         ("gemma3", "Gemma3ForCausalLM"),
     ],
 )
-def test_the_end_of_a_word_is_part_of_it(family: str, kind: str) -> None:
+def test_the_end_of_a_word_is_part_of_it(family, kind):
     """By plain passes, one for each piece; byte-level pieces (Ġ), then SentencePiece (▁)."""
     model, tokenizer = build(family, kind)
     tokenizer.bos_token = tokenizer.bos_token or tokenizer.eos_token
@@ -224,10 +206,8 @@ def test_the_end_of_a_word_is_part_of_it(family: str, kind: str) -> None:
     texts = [Text(WORDS, span, written=True) for span in spans]
     found = read_scores(encoder, view_of(texts))
     corrected = found.with_word_ends()
-    text = "".join(WORDS)
-    expected = np.array(
-        [left_to_right(model, tokenizer, text), ends_of_words(model, tokenizer, text)]
-    )
+    given = model, tokenizer, "".join(WORDS)
+    expected = np.array([left_to_right(*given), ends_of_words(*given)])
     (pieces,) = encoder.split(texts[:1])
     log_p, ends = np.add.reduceat(expected, pieces.bounds[:-1], axis=1)
     log_p[3] = ends[3] = 0  # no piece
@@ -245,9 +225,7 @@ def test_the_end_of_a_word_is_part_of_it(family: str, kind: str) -> None:
     ("family", "kind"),
     [("roberta", "RobertaForMaskedLM"), ("bert", "BertLMHeadModel"), ("bert", "BertForMaskedLM")],
 )
-def test_words_of_masked_models_or_of_word_pieces_are_as_their_pieces(
-    family: str, kind: str
-) -> None:
+def test_words_of_masked_models_or_of_word_pieces_are_as_their_pieces(family, kind):
     model, tokenizer = build(family, kind)
     model.config.is_decoder = kind == "BertLMHeadModel"
     for part in model.modules():
@@ -264,8 +242,7 @@ def test_words_of_masked_models_or_of_word_pieces_are_as_their_pieces(
 
 
 @pytest.mark.slow
-def test_neither_batches_nor_other_texts_change_scores(kind: str, encoders: Any) -> None:
-    encoder = encoders[kind]
+def test_neither_batches_nor_other_texts_change_scores(kind, encoder):
     whole_view = by_piece(encoder, TEXTS)
     for found in (by_piece(encoder, TEXTS, 8), [by_piece(encoder, [x])[0] for x in TEXTS]):
         for its, other in zip(found, whole_view, strict=True):
@@ -275,10 +252,8 @@ def test_neither_batches_nor_other_texts_change_scores(kind: str, encoders: Any)
 
 
 @pytest.mark.slow
-def test_kept_stretches_have_the_scores_that_they_have_in_the_whole(
-    kind: str, encoders: Any
-) -> None:
-    encoder, n = encoders[kind], len(REGIONS)
+def test_kept_stretches_have_the_scores_that_they_have_in_the_whole(kind, encoder):
+    n = len(REGIONS)
     spans = [(0, n), *((i, j) for i in range(n) for j in range(i + 1, n + 1) if (i, j) != (0, n))]
     texts = [Text(REGIONS, span, written=True) for span in spans]
     found = read_scores(encoder, view_of(texts))
@@ -286,9 +261,8 @@ def test_kept_stretches_have_the_scores_that_they_have_in_the_whole(
     for text, (start, end) in zip(texts, spans, strict=True):
         own = slice(found.score_index(text), found.score_index(text) + end - start)
         np.testing.assert_allclose(found.log_p[own], every["log_p"][start:end], atol=1e-5)
-        np.testing.assert_allclose(
-            found.within_word[own], every["within_word"][start:end], atol=1e-5
-        )
+        later = every["within_word"][start:end]
+        np.testing.assert_allclose(found.within_word[own], later, atol=1e-5)
         assert found.pieces[own].tolist() == every["pieces"][start:end].tolist()
         assert found.rank[own].tolist() == every["rank"][start:end].tolist()
     assert (every["pieces"] > 0).tolist() == [True, True, False, True, True]
@@ -315,15 +289,13 @@ def window_of(piece: int, starts: Sequence[int], room: int, kind: str) -> int:
 
 
 @pytest.mark.slow
-def test_pieces_of_long_texts_are_each_scored_once_in_a_window(
-    kind: str, encoders: Any, plain: Any
-) -> None:
-    model, tokenizer = plain[kind]
+def test_pieces_of_long_texts_are_each_scored_once_in_a_window(kind, encoder, plain):
+    model, tokenizer = plain
     long = " ".join(TEXTS[:10] * 2)
     long_and_short = [TEXTS[0], long, TEXTS[1]]
     ids = tokenizer(long, add_special_tokens=False)["input_ids"]
     assert len(ids) > 1.5 * WINDOW
-    found = by_piece(encoders[kind], long_and_short)
+    found = by_piece(encoder, long_and_short)
     room = WINDOW - (2 if kind == "masked" else 1)
     starts = window_starts(len(ids), room)
     assert len(starts) > 2
@@ -341,7 +313,7 @@ def test_pieces_of_long_texts_are_each_scored_once_in_a_window(
     np.testing.assert_allclose(found[1].log_p, expected, atol=1e-4)
     assert np.isfinite(found[1].within_word).all()
     for short, its in zip((TEXTS[0], TEXTS[1]), (found[0], found[2]), strict=True):
-        (alone,) = by_piece(encoders[kind], [short])
+        (alone,) = by_piece(encoder, [short])
         np.testing.assert_allclose(its.log_p, alone.log_p, atol=1e-5)
 
 
@@ -363,14 +335,8 @@ def unigram(kind: str, tokenizer: Any) -> tuple[Any, np.ndarray]:
             model.transformer.ln_f.bias.copy_(torch.eye(16)[0])
             model.lm_head.weight.zero_()[:, 0] = log_p
     else:
-        config = BertConfig(
-            hidden_size=16,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=16,
-            max_position_embeddings=32,
-            **sizes,
-        )
+        sizes |= {"hidden_size": 16, "intermediate_size": 16, "max_position_embeddings": 32}
+        config = BertConfig(num_hidden_layers=1, num_attention_heads=2, **sizes)
         model = BertForMaskedLM(config).eval()
         with torch.no_grad():
             model.cls.predictions.decoder.weight.zero_()
@@ -379,8 +345,8 @@ def unigram(kind: str, tokenizer: Any) -> tuple[Any, np.ndarray]:
 
 
 @pytest.mark.slow
-def test_known_probabilities_are_found_exactly(kind: str, plain: Any) -> None:
-    _, tokenizer = plain[kind]
+def test_known_probabilities_are_found_exactly(kind, plain):
+    _, tokenizer = plain
     model, log_p = unigram(kind, tokenizer)
     encoder = Encoder(model, tokenizer, name="unigram", device="cpu")
     assert encoder.info.causal == (kind == "causal")
@@ -398,20 +364,14 @@ def test_known_probabilities_are_found_exactly(kind: str, plain: Any) -> None:
 # -- in a store ---------------------------------------------------------------------------
 
 
-def reading_of(cache: Path, encoder: Encoder, view: View) -> StoreRequest:
-    return StoreRequest(cache, encoder.info, "float32", view, TokenScores())
-
-
 @pytest.mark.slow
-def test_stored_scores_are_those_that_were_read(
-    kind: str, encoders: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stored_scores_are_those_that_were_read(kind, encoder, tmp_path, monkeypatch):
     regions = Text(REGIONS, (0, len(REGIONS)), written=True)
     view = view_of([*TEXTS[:4], regions, *TEXTS[4:], Text(REGIONS, (1, 4), written=True)])
-    direct = read_scores(encoders[kind], view)
+    direct = read_scores(encoder, view)
     small_shards(monkeypatch, 64)
-    reading = reading_of(tmp_path, encoders[kind], view)
-    stored = full_store(reading, encoders[kind])
+    reading = StoreRequest(tmp_path, encoder.info, "float32", view, TokenScores())
+    stored = full_store(reading, encoder)
     assert stored.n_shards > 3
     found = stored_scores(view, stored)
     assert found.pieces.tolist() == direct.pieces.tolist()
@@ -424,7 +384,7 @@ def test_stored_scores_are_those_that_were_read(
 # -- what cannot be scored ----------------------------------------------------------------
 
 
-def test_models_without_a_head_or_a_mask_are_refused(tiny_bert: Path, tmp_path: Path) -> None:
+def test_models_without_a_head_or_a_mask_are_refused(tiny_bert, tmp_path):
     with pytest.raises(NoHeadError, match="its files have no weights of a language-model head"):
         load_encoder(find_model(str(tiny_bert)), device="cpu", lm_head=True)
     encoder = load_encoder(find_model(str(tiny_bert)), device="cpu")
@@ -439,7 +399,7 @@ def test_models_without_a_head_or_a_mask_are_refused(tiny_bert: Path, tmp_path: 
         read_scores(maskless, view_of(["the old keeper"]))
 
 
-def test_a_head_that_gives_no_number_is_refused() -> None:
+def test_a_head_that_gives_no_number_is_refused():
     model, tokenizer = build("gpt2", "GPT2LMHeadModel")
     encoder = Encoder(model, tokenizer, name="broken", device="cpu")
     with torch.no_grad():
@@ -454,7 +414,7 @@ WRITTEN = ("The café", " naïve", "", " 🙂 birds", " — touch", " it", ".", 
 
 
 @pytest.mark.parametrize("family", ["gpt2", "roberta", "llama-3"])
-def test_byte_level_pieces_are_of_the_stretch_that_they_spell(family: str) -> None:
+def test_byte_level_pieces_are_of_the_stretch_that_they_spell(family):
     kinds = {"gpt2": "GPT2Model", "roberta": "RobertaModel", "llama-3": "LlamaModel"}
     _, tokenizer = build(family, kinds[family])
     (pieces,) = WordTokenizer(tokenizer)([Text(WRITTEN, (0, len(WRITTEN)), written=True)])
@@ -477,7 +437,7 @@ def byte_characters() -> dict[int, str]:
     return {b: chr(b) for b in printable} | {b: chr(256 + n) for n, b in enumerate(rest)}
 
 
-def test_word_pieces_are_of_the_stretch_that_they_have_alone() -> None:
+def test_word_pieces_are_of_the_stretch_that_they_have_alone():
     """No piece of WordPiece goes over a space, so that stretches can be split one by one."""
     _, tokenizer = build("bert", "BertModel")
     (pieces,) = WordTokenizer(tokenizer)([Text(WRITTEN, (0, len(WRITTEN)), written=True)])
@@ -506,12 +466,10 @@ def test_word_pieces_are_of_the_stretch_that_they_have_alone() -> None:
         (("whatever",), [(5, 8), (0, 5)], [0, 0]),
     ],
 )  # fmt: skip
-def test_stretches_by_hand(
-    stretches: tuple[str, ...], offsets: list[tuple[int, int]], expected: list[int]
-) -> None:
+def test_stretches_by_hand(stretches, offsets, expected):
     assert stretch_of_pieces(offsets, stretches).tolist() == expected
 
 
-def test_pieces_out_of_order_are_refused() -> None:
+def test_pieces_out_of_order_are_refused():
     with pytest.raises(UserError, match=r"pieces of 'abcd' are out of order"):
         stretch_of_pieces([(2, 4), (0, 2)], ("ab", "cd"))

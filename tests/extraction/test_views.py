@@ -5,15 +5,13 @@ import hashlib
 import numpy as np
 import pytest
 
-import probes
 from probes.common.errors import UserError
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import collect_examples
-from probes.extraction.models.loading import load_model
-from probes.extraction.reading.encoder import Encoder
+from probes.extraction.models.loading import load_encoder
+from probes.extraction.models.model_files import find_model
 from probes.extraction.reading.encoding import vectors_of, word_vectors
 from probes.extraction.reading.views import Text, View
-from probes.run.inputs import find_models
 from probes.tasks.task import Example, Task
 
 WORDS = ("The", "old", "Dog", "sees", "a", "Cat")
@@ -32,10 +30,7 @@ def collect(rule, *sentences, shape="word", hiding="masked"):
 @pytest.fixture(scope="module")
 def read(tiny_bert, tmp_path_factory):
     """The rows of each split's examples at every layer, encoded by the tiny model."""
-    (model,) = find_models([str(tiny_bert)], probes.run.config.RunConfig(twins=0))
-    encoder = Encoder(
-        *load_model(model.source, "cpu", "float32", False)[:2], name="tiny", device="cpu"
-    )
+    encoder = load_encoder(find_model(str(tiny_bert)), device="cpu")
     cache = tmp_path_factory.mktemp("cache")
 
     def read(examples, *sentences):
@@ -44,15 +39,10 @@ def read(tiny_bert, tmp_path_factory):
         store = vectors_of(reading, encoder, 512)
         rows = examples.rows("test", view, store)
         found = [
-            np.stack(
-                [
-                    np.stack([store.layer(k)[np.arange(a, b)].mean(0) for a, b in span])
-                    for span in rows
-                ]
-            )
+            [[store.layer(k)[np.arange(a, b)].mean(0) for a, b in span] for span in rows]
             for k in range(store.n_layers)
         ]
-        return np.stack(found), store.manifest["rows"], len(view.texts)
+        return np.array(found), store.manifest["rows"], len(view.texts)
 
     return read
 
@@ -118,23 +108,16 @@ def test_a_word_may_be_hidden_among_the_task_s_own_words(hiding, text):
     assert found.splits["test"].texts[0] == text
 
 
-def test_a_span_outside_the_task_s_own_words_raises():
-    def rule(sentence):
-        yield Example("a", (3, 4), words=("x", "y"))
-
-    with pytest.raises(
-        UserError, match=r"sentence '0': the rule yielded the span \(3, 4\) for 2 words"
-    ):
-        collect(rule, WORDS)
-
-
-def test_own_words_in_only_some_examples_are_refused():
-    def rule(sentence):
-        yield Example("a", (0, 1), words=("x",))
-        yield Example("b", (0, 1))
-
-    with pytest.raises(UserError, match="words of its own in some examples and none in others"):
-        collect(rule, WORDS)
+@pytest.mark.parametrize(
+    ("examples", "message"),
+    [
+        ([Example("a", (3, 4), words=("x", "y"))], r"sentence '0': the rule yielded the span \(3, 4\) for 2 words"),
+        ([Example("a", (0, 1), words=("x",)), Example("b", (0, 1))], "words of its own in some examples and none in others"),
+    ],
+)  # fmt: skip
+def test_words_that_spans_do_not_fit_are_refused(examples, message):
+    with pytest.raises(UserError, match=message):
+        collect(lambda sentence: examples, WORDS)
 
 
 def test_the_digest_of_a_view_stays():

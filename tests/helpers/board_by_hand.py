@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from hashlib import sha256
 
 import numpy as np
-from results_by_hand import evidence_record, make_result, with_intervals
+from results_by_hand import evidence_record, inputs_digest, make_result, with_intervals
 
 from probes.extraction.reading.windows import WINDOW_RULE
 from probes.frames.record_validation import as_result
 from probes.measurements.measurement import get_measurement
-from probes.measurements.plugin_keys import digests
-from probes.records.record import Inputs, record_key, record_name
+from probes.measurements.plugin_keys import plug_ins_of, source_of
+from probes.records.record import record_key, record_name
 from probes.records.record_files import read_record, write_record
 
 N = 400
@@ -53,19 +52,7 @@ def put(folder, model, task, wrong, *, family="linear", predictions=True, curren
         update={k: getattr(result, k).model_copy(update=v) for k, v in updates.items()}
     )
     result = with_intervals(result, 0.03)
-    inputs = Inputs(
-        model=result.model.digest,
-        corpus=result.corpus.digest,
-        task=task,
-        task_version=result.task.version,
-        kind=result.task.kind,
-        probe=result.probe,
-        pooling=result.pooling,
-        dtype=result.dtype,
-        project=result.project,
-        windows=WINDOW_RULE if current else "older",
-        plug_ins=digests(result.plug_ins),
-    ).digest
+    inputs = inputs_digest(result, WINDOW_RULE if current else "older")
     predicted = np.zeros((n, 1, N), dtype=np.int16)
     for row, w in zip(predicted, wrongs, strict=True):
         row[0, :w] = 1
@@ -94,10 +81,9 @@ def store(folder, result, arrays=None, inputs=None):
     """Write a result and its evidence, with keys that follow from `inputs`; return the result's path.
 
     Args:
-        inputs: a digest; of model, corpus, task and probe if not given.
+        inputs: a digest, if not that of what the result says.
     """
-    subject = result.model, result.corpus, result.task, result.probe
-    inputs = inputs or sha256(repr(subject).encode()).hexdigest()
+    inputs = inputs or inputs_digest(result)
     key = record_key(inputs, "scores", result.measurement_version, {})
     update = {"key": key, "inputs": inputs, "arrays": tuple(sorted(arrays or ()))}
     path = folder / record_name(result.task.name, result.probe.family, "scores", key)
@@ -116,9 +102,11 @@ def put_evidence(path, measurement, rows, *, version=None, settings=(), **fields
     version = version or get_measurement(measurement).version
     scores = as_result(read_record(path), path)
     settings = dict(settings)
-    key = record_key(scores.inputs, measurement, version, settings)
+    plug_ins = plug_ins_of(measurement=measurement)
+    key = record_key(scores.inputs, measurement, version, settings, source_of(plug_ins))
     record = evidence_record(scores, measurement, rows, key=key, settings=settings)
-    record = record.model_copy(update={"measurement_version": version, **fields})
+    update = {"measurement_version": version, "plug_ins": (*scores.plug_ins, *plug_ins), **fields}
+    record = record.model_copy(update=update)
     name = record_name(scores.task.name, scores.probe.family, measurement, key)
     write_record(path.with_name(name), record, {})
     return path.with_name(name)

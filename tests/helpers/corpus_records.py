@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from results_by_hand import make_result
+from results_by_hand import inputs_digest, make_result
 
 from probes.measurements.measurement import as_measured, get_measurement
+from probes.measurements.plugin_keys import plug_ins_of, source_of
 from probes.records.record import Record, record_key, record_name
 from probes.records.record_files import write_record
 from probes.records.row import Row, Rows
@@ -33,6 +34,7 @@ def corpus_record(measurement, rows, n_layers, *, model="m", digest="m", key="3"
         "rows": Rows.of(rows),
         "facts": {},
         "examples": None,
+        "plug_ins": plug_ins_of(measurement=measurement),
     }
     return Record(**{**fields, **more})
 
@@ -44,13 +46,7 @@ def record_of(measurement, found, n_layers, **more):
     return corpus_record(measurement, found.rows, n_layers, **fields, **more)
 
 
-def geometry(
-    anisotropy,
-    *,
-    half=0.01,
-    self_similarity=None,
-    **more,
-):
+def geometry(anisotropy, *, half=0.01, self_similarity=None, **more):
     """A record of geometry, with as many numbers as claims and charts read.
 
     Args:
@@ -81,13 +77,10 @@ def geometry(
 
 def store_record(folder, record):
     """Write a record into the folder of its model and corpus; return its path."""
-    key = record_key(
-        f"{record.model.digest} {record.corpus.digest}",
-        record.measurement,
-        record.measurement_version,
-        record.settings,
-    )
+    inputs = inputs_digest(record)
+    version, source = record.measurement_version, source_of(record.plug_ins)
+    key = record_key(inputs, record.measurement, version, record.settings, source)
     place = folder / record.model.name.replace(":", "-") / record.corpus.name
     path = place / record_name("", "", record.measurement, key)
-    write_record(path, record.model_copy(update={"key": key}), {})
+    write_record(path, record.model_copy(update={"key": key, "inputs": inputs}), {})
     return path

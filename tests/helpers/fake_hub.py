@@ -85,7 +85,7 @@ def fake_hub(
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     address = f"http://127.0.0.1:{server.server_port}"
     constants = "huggingface_hub.constants."
     monkeypatch.setattr(constants + "ENDPOINT", address)

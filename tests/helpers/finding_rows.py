@@ -11,6 +11,13 @@ def row_of(rows, metric, layer=None, split="test", **axes):
     return found
 
 
+def values_along(rows, axis, metric, layer=None):
+    """The values of a metric at a layer along one axis, such as ``draw``."""
+    return [
+        row.value for row in rows if (row.metric, row.layer, *row.axes) == (metric, layer, axis)
+    ]
+
+
 def value_of(rows, metric, layer=None, split="test", **axes):
     """Its value."""
     return row_of(rows, metric, layer, split, **axes).value

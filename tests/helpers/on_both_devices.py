@@ -49,14 +49,9 @@ def suite(
 ) -> dict[str, list[float]]:
     """Scores, spreads, selectivity and codelengths, by task and probe."""
     for family, spec in PROBES.items():
-        PROBES[family] = spec.model_copy(
-            update={
-                "epochs": 1,
-                "min_steps": steps,
-                "hidden": 16 * bool(spec.hidden),
-                "checks": 2 if spec.hidden else 1,
-            }
-        )
+        sizes = {"hidden": 16, "checks": 2} if spec.hidden else {"checks": 1}
+        update = {"epochs": 1, "min_steps": steps, **sizes}
+        PROBES[family] = spec.model_copy(update=update)
     settings = {
         "tasks": TASKS,
         "limit": 20,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.functional import cross_entropy
 from transformers import AutoModel, AutoTokenizer
 
 import probes
@@ -31,6 +32,17 @@ def words_of_tokens(tokenizer: Any, stretches: Sequence[str]) -> list[int]:
     offsets = tokenizer("".join(stretches), return_offsets_mapping=True, add_special_tokens=False)
     ends = np.cumsum([len(stretch) for stretch in stretches])
     return [int(np.searchsorted(ends, end)) for _, end in offsets["offset_mapping"]]
+
+
+def losses_of_masked(
+    model: Any, tokenizer: Any, stretches: Sequence[str], hidden: Sequence[int]
+) -> torch.Tensor:
+    """Losses of the tokens of some stretches, which are masked together. Shape (tokens,)."""
+    own = 1 + np.flatnonzero(np.isin(words_of_tokens(tokenizer, stretches), hidden))
+    ids = tokenizer("".join(stretches), return_tensors="pt")["input_ids"]
+    masked = ids.clone()
+    masked[0, own] = tokenizer.mask_token_id
+    return cross_entropy(model(masked).logits[0, own], ids[0, own], reduction="none")
 
 
 def vectors_of_words(model: Any, tokenizer: Any, sentences: Sequence[Sentence]) -> list[Floats]:

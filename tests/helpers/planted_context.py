@@ -7,14 +7,19 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import numpy as np
+import torch
 from results_by_hand import make_result, with_rows
+from rules import corpus_of, task_of
 
-from probes.data.sentence import Corpus, Sentence
-from probes.examples.examples import Examples
+from probes.data.sentence import SPLITS, Corpus, Sentence
+from probes.examples.examples import Examples, collect_examples
 from probes.examples.scoring import Scorer
+from probes.extraction.reading.vectors import Sharded
 from probes.measurements.context import TaskContext
 from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.records.row import Row
+from probes.tasks.task import Example
+from probes.training.dataset import ProbingData
 
 WORDS = [f"w{i}" for i in range(60)]
 
@@ -39,6 +44,44 @@ def draw(seed, n_sentences, words=WORDS, length=10):
     """Sentences of words drawn at random."""
     rng = np.random.default_rng(seed)
     return [list(rng.choice(words, length)) for _ in range(n_sentences)]
+
+
+def planted_data(vectors, labels, kind="classification", metric="accuracy", words=1):
+    """Data of a task whose labels and vectors a test gives, in sentences of so many words.
+
+    Args:
+        vectors: of the examples of each split at all layers. Each (L, n, H).
+        labels: by split.
+    """
+    label_of = {f"{split}{i}": x for split, part in labels.items() for i, x in enumerate(part)}
+
+    def rule(sentence):
+        for i, word in enumerate(sentence.words):
+            yield Example(label_of[word], (i, i + 1), type=word)
+
+    splits = {
+        split: [
+            Sentence(f"{split}{i}", "en", tuple(f"{split}{j}" for j in range(i, i + words)))
+            for i in range(0, len(part), words)
+        ]
+        for split, part in labels.items()
+    }
+    corpus = corpus_of(**splits)
+    examples = collect_examples(task_of(rule, kind, metric), corpus, "masked")
+    view = examples.view_of(corpus)
+    rows = np.concatenate([vectors[split] for split in SPLITS], axis=1)
+    store = SimpleNamespace(
+        n_layers=len(rows),
+        manifest={"model": {"hidden_size": rows.shape[2]}},
+        starts=np.cumsum([0, *(len(text.words) for text in view.texts)])[:-1],
+        layer=lambda k: Sharded(np.array_split(rows[k].astype(np.float32), 3)),
+        derived=lambda key, make: make(),
+    )
+    data = ProbingData(examples, view, store, torch.device("cpu"), project=None)
+    # Neither in memory nor in files.
+    data.features = lambda layers, room: data._standardise(layers).features
+    data.computed_once = lambda features, room: features
+    return data
 
 
 def task_context(data, extent, spec=PROBES["linear"], memory=2**30, **more):

@@ -9,6 +9,9 @@ from probes.training.features import InMemory
 
 N_LAYERS, N_FEATURES, N_CLASSES = 2, 12, 4
 
+SETS = torch.tensor([[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1]])
+"""Four sets of three labels."""
+
 
 def planted(n, seed, regression=False):
     """Sentences of five words; layer 1 predicts the label, layer 0 does not."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from probes.extraction.reading.windows import WINDOW_RULE
 from probes.measurements.measurement import get_measurement
+from probes.measurements.plugin_keys import digests
 from probes.records.header import (
     CorpusRecord,
     EncodingRecord,
@@ -11,9 +13,10 @@ from probes.records.header import (
     TaskRecord,
 )
 from probes.records.probe_spec import PROBES
-from probes.records.record import SCHEMA_VERSION, Record
+from probes.records.record import SCHEMA_VERSION, Inputs, Record
 from probes.records.result import Result
 from probes.records.row import Row, Rows
+from probes.tasks.builtin import version_of
 
 MAJORITIES = "majority", "type majority"
 
@@ -80,7 +83,12 @@ def make_result(task="pos", scores=(0.1, 0.2), p_best=None, *, layers=None, n_la
             limited=False,
         ),
         "task": TaskRecord(
-            name=task, version=1, needs=(), kind="classification", shape="word", metric=metric
+            name=task,
+            version=version_of(task) or 1,
+            needs=(),
+            kind="classification",
+            shape="word",
+            metric=metric,
         ),
         "view": "plain",
         "pooling": "mean",
@@ -196,16 +204,11 @@ def make_full_result(task="pos", scores=(0.5, 0.7, 0.6), *, half=0.02, located=T
         for name, less in (("seen", 0.0), ("unseen", 0.1))
     ]
     result = with_rows(result, groups)
-    controls = [
-        Row(
-            "selectivity",
-            score(x) - 0.3,
-            x,
-            score(x) - 0.3 - half,
-            score(x) - 0.3 + half,
-        )
-        for x in given.layers
-    ]
+
+    def row_within(name, value, layer):
+        return Row(name, value, layer, value - half, value + half)
+
+    controls = [row_within("selectivity", score(x) - 0.3, x) for x in given.layers]
     codes = [Row("compression", 300 / 280, split="train", axes={"baseline": "labels alone"})]
     for x in given.layers:
         low, high = 300 * score(x) / 110, 300 * score(x) / 90
@@ -216,18 +219,9 @@ def make_full_result(task="pos", scores=(0.5, 0.7, 0.6), *, half=0.02, located=T
             Row("bits_per_label", 12 / score(x), x, split="train", axes={"examples": 4}),
         ]
     gains = [
-        row
+        row_within(name, value, x)
         for x in given.layers[1:]
-        for row in (
-            Row("added_bits", 2 * score(x), x, 2 * score(x) - half, 2 * score(x) + half),
-            Row(
-                "added_points",
-                score(x) - 0.3,
-                x,
-                score(x) - 0.3 - half,
-                score(x) - 0.3 + half,
-            ),
-        )
+        for name, value in (("added_bits", 2 * score(x)), ("added_points", score(x) - 0.3))
     ]
     mixes = mix_rows(scores, half, located=located)
     return result.with_evidence(
@@ -257,3 +251,21 @@ def mix_rows(scores, half, *, located=True):
             ),
         ]
     return rows
+
+
+def inputs_digest(record, windows=WINDOW_RULE):
+    """The digest of the inputs that a record names."""
+    task = record.task
+    return Inputs(
+        model=record.model.digest,
+        corpus=record.corpus.digest,
+        task=task.name if task else "",
+        task_version=task.version if task else 0,
+        kind=task.kind if task else "",
+        probe=record.probe,
+        pooling=record.pooling,
+        dtype=record.dtype,
+        project=record.project if task else None,
+        windows=windows,
+        plug_ins=digests(x for x in record.plug_ins if x.kind != "measurement"),
+    ).digest

@@ -79,8 +79,8 @@ def serving(files: dict[str, bytes], *answers: Answer) -> Iterator[tuple[str, Co
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
+    # It looks this often (in seconds) whether it is to stop.
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}", requests
     finally:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,12 @@ class Family:
     tokenizer_class: str
     window: int = 32
     settings: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, config: str, tokenizer: Callable[[], Tiny], tokenizer_class: str, **settings: Any
+    ) -> Family:
+        return cls(config, tokenizer, tokenizer_class, settings=settings)
 
 
 ROBERTA_SPECIALS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
@@ -103,100 +110,58 @@ _RELATIVE = {
     "type_vocab_size": 0,
 }
 
-FAMILIES: dict[str, Family] = {
-    "bert": Family("BertConfig", wordpiece, "BertTokenizer"),
-    "distilbert": Family(
-        "DistilBertConfig",
-        wordpiece,
-        "DistilBertTokenizer",
-        settings={"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32},
-    ),
-    "albert": Family(
-        "AlbertConfig",
-        lambda: unigram("albert"),
-        "AlbertTokenizer",
-        settings={"embedding_size": 8, "num_hidden_layers": 3},
-    ),
-    "electra": Family(
-        "ElectraConfig", wordpiece, "ElectraTokenizer", settings={"embedding_size": 8}
-    ),
-    "roberta": Family(
-        "RobertaConfig",
-        _roberta,
-        "RobertaTokenizer",
-        settings={"max_position_embeddings": 34, "type_vocab_size": 1},
-    ),
-    "xlm-roberta": Family(
-        "XLMRobertaConfig",
-        lambda: unigram("xlm-r"),
-        "XLMRobertaTokenizer",
-        settings={"max_position_embeddings": 34, "type_vocab_size": 1},
-    ),
-    "deberta-v2": Family(
-        "DebertaV2Config",
-        lambda: unigram("deberta"),
-        "DebertaV2Tokenizer",
-        settings={**_RELATIVE, "conv_kernel_size": 3, "conv_act": "gelu"},
-    ),
-    "mpnet": Family(
-        "MPNetConfig",
-        lambda: wordpiece("<s>", "</s>", True),
-        "MPNetTokenizer",
-        settings={"max_position_embeddings": 34},
-    ),
-    "modernbert": Family(
-        "ModernBertConfig",
-        _modernbert,
-        "TokenizersBackend",
-        settings={"local_attention": 8, "global_attn_every_n_layers": 2, "num_hidden_layers": 3},
-    ),
-    "gpt2": Family("GPT2Config", _gpt2, "GPT2Tokenizer"),
-    "gpt-neox": Family("GPTNeoXConfig", _neox, "GPTNeoXTokenizer"),
-    "llama-2": Family(
-        "LlamaConfig", lambda: sentencepiece_bpe("first"), "LlamaTokenizer", settings=_ROPE
-    ),
-    "llama-3": Family("LlamaConfig", _llama3, "TokenizersBackend", settings=_ROPE),
-    "qwen2": Family("Qwen2Config", _qwen, "Qwen2Tokenizer", settings=_ROPE),
-    "qwen3": Family("Qwen3Config", _qwen, "Qwen2Tokenizer", settings=_ROPE),
-    "gemma": Family(
-        "GemmaConfig", lambda: sentencepiece_bpe("gemma"), "GemmaTokenizer", settings=_GEMMA
-    ),
-    "gemma2": Family(
-        "Gemma2Config", lambda: sentencepiece_bpe("gemma"), "GemmaTokenizer", settings=_GEMMA
-    ),
-    "gemma3": Family(
-        "Gemma3TextConfig", lambda: sentencepiece_bpe("gemma"), "GemmaTokenizer", settings=_GEMMA
-    ),
-    "llama4": Family(
-        "Llama4TextConfig",
-        _llama3,
-        "TokenizersBackend",
-        settings={**_ROPE, "intermediate_size_mlp": 32, "num_local_experts": 2},
-    ),
-    "opt": Family("OPTConfig", _gpt2, "GPT2Tokenizer", settings={"ffn_dim": 32, "init_std": 0.3}),
-    "t5": Family(
-        "T5Config",
-        lambda: unigram("t5"),
-        "T5Tokenizer",
-        settings={"d_model": 16, "num_layers": 2, "num_heads": 2, "d_ff": 32, "d_kv": 8},
-    ),
-    "bart": Family(
-        "BartConfig",
-        _roberta,
-        "BartTokenizer",
-        settings={
-            "d_model": 16,
-            "encoder_layers": 2,
-            "decoder_layers": 1,
-            "encoder_attention_heads": 2,
-            "decoder_attention_heads": 2,
-            "encoder_ffn_dim": 32,
-            "decoder_ffn_dim": 32,
-            "init_std": 0.3,
-            "scale_embedding": True,
-        },
-    ),
+_ALBERT, _XLM_R, _DEBERTA, _T5 = (
+    partial(unigram, style) for style in ("albert", "xlm-r", "deberta", "t5")
+)
+_MPNET = partial(wordpiece, "<s>", "</s>", True)
+_LLAMA2, _GEMMA_BPE = partial(sentencepiece_bpe, "first"), partial(sentencepiece_bpe, "gemma")
+_ROBERTA_SIZES = {"max_position_embeddings": 34, "type_vocab_size": 1}
+_BART_SIZES = {
+    **dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads", "encoder_layers"), 2),
+    **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), 32),
+    **{"d_model": 16, "decoder_layers": 1, "init_std": 0.3, "scale_embedding": True},
 }
+
+FAMILIES: dict[str, Family] = {
+    "bert": Family.of("BertConfig", wordpiece, "BertTokenizer"),
+    "distilbert": Family.of(
+        "DistilBertConfig", wordpiece, "DistilBertTokenizer",
+        dim=16, n_layers=2, n_heads=2, hidden_dim=32,
+    ),
+    "albert": Family.of(
+        "AlbertConfig", _ALBERT, "AlbertTokenizer", embedding_size=8, num_hidden_layers=3
+    ),
+    "electra": Family.of("ElectraConfig", wordpiece, "ElectraTokenizer", embedding_size=8),
+    "roberta": Family.of("RobertaConfig", _roberta, "RobertaTokenizer", **_ROBERTA_SIZES),
+    "xlm-roberta": Family.of("XLMRobertaConfig", _XLM_R, "XLMRobertaTokenizer", **_ROBERTA_SIZES),
+    "deberta-v2": Family.of(
+        "DebertaV2Config", _DEBERTA, "DebertaV2Tokenizer",
+        **_RELATIVE, conv_kernel_size=3, conv_act="gelu",
+    ),
+    "mpnet": Family.of("MPNetConfig", _MPNET, "MPNetTokenizer", max_position_embeddings=34),
+    "modernbert": Family.of(
+        "ModernBertConfig", _modernbert, "TokenizersBackend",
+        local_attention=8, global_attn_every_n_layers=2, num_hidden_layers=3,
+    ),
+    "gpt2": Family.of("GPT2Config", _gpt2, "GPT2Tokenizer"),
+    "gpt-neox": Family.of("GPTNeoXConfig", _neox, "GPTNeoXTokenizer"),
+    "llama-2": Family.of("LlamaConfig", _LLAMA2, "LlamaTokenizer", **_ROPE),
+    "llama-3": Family.of("LlamaConfig", _llama3, "TokenizersBackend", **_ROPE),
+    "qwen2": Family.of("Qwen2Config", _qwen, "Qwen2Tokenizer", **_ROPE),
+    "qwen3": Family.of("Qwen3Config", _qwen, "Qwen2Tokenizer", **_ROPE),
+    "gemma": Family.of("GemmaConfig", _GEMMA_BPE, "GemmaTokenizer", **_GEMMA),
+    "gemma2": Family.of("Gemma2Config", _GEMMA_BPE, "GemmaTokenizer", **_GEMMA),
+    "gemma3": Family.of("Gemma3TextConfig", _GEMMA_BPE, "GemmaTokenizer", **_GEMMA),
+    "llama4": Family.of(
+        "Llama4TextConfig", _llama3, "TokenizersBackend",
+        **_ROPE, intermediate_size_mlp=32, num_local_experts=2,
+    ),
+    "opt": Family.of("OPTConfig", _gpt2, "GPT2Tokenizer", ffn_dim=32, init_std=0.3),
+    "t5": Family.of(
+        "T5Config", _T5, "T5Tokenizer", d_model=16, num_layers=2, num_heads=2, d_ff=32, d_kv=8
+    ),
+    "bart": Family.of("BartConfig", _roberta, "BartTokenizer", **_BART_SIZES),
+}  # fmt: skip
 
 
 def build_config(family: Family, tiny: Tiny, **changes: Any) -> Any:
@@ -215,14 +180,20 @@ def build_config(family: Family, tiny: Tiny, **changes: Any) -> Any:
     return getattr(transformers, family.config)(**settings)
 
 
+def fast_tokenizer(name: str, **settings: Any) -> transformers.PreTrainedTokenizerFast:
+    """The tokenizer of the family called `name`."""
+    tiny = FAMILIES[name].tokenizer()
+    given = {"tokenizer_object": tiny.backend, **tiny.named, **settings}
+    return transformers.PreTrainedTokenizerFast(**given)
+
+
 def build(name: str, kind: str) -> tuple[Any, Any]:
     """A tiny model of the family called `name`, of a class of transformers, and its tokenizer."""
     family = FAMILIES[name]
-    tiny = family.tokenizer()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
-        model = getattr(transformers, kind)(build_config(family, tiny)).eval()
-    return model, transformers.PreTrainedTokenizerFast(tokenizer_object=tiny.backend, **tiny.named)
+        model = getattr(transformers, kind)(build_config(family, family.tokenizer())).eval()
+    return model, fast_tokenizer(name)
 
 
 def save(name: str, folder: Path, **changes: Any) -> Tiny:
@@ -240,12 +211,8 @@ def save(name: str, folder: Path, **changes: Any) -> Tiny:
 def save_tokenizer(name: str, folder: Path, **settings: Any) -> None:
     """Write the tokenizer of the family called `name`; `settings` to its config."""
     family = FAMILIES[name]
-    tiny = family.tokenizer()
     limit = {} if family.config != "T5Config" else {"model_max_length": family.window}
-    fast = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tiny.backend, **tiny.named, **(limit | settings)
-    )
-    fast.save_pretrained(folder)
+    fast_tokenizer(name, **(limit | settings)).save_pretrained(folder)
     path = folder / "tokenizer_config.json"
     config = json.loads(path.read_text()) | {"tokenizer_class": family.tokenizer_class}
     if family.config == "T5Config":

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from tiny_models import FAMILIES, build
 
 from probes.extraction.reading.attention_maps import AttentionCollector
 from probes.extraction.reading.collectors import Collector, WordVectors
@@ -19,6 +20,19 @@ from probes.extraction.reading.views import Text, View
 from probes.extraction.reading.windows import Pooling
 
 WORDS = ("light", "she", "counts", "the", "boats", "lightkeepers")
+
+
+def encoder_of(name: str, kind: str = "") -> Encoder:
+    """The encoder of a tiny model; by default of the family's class without a head."""
+    kind = kind or FAMILIES[name].config.replace("Config", "Model")
+    return Encoder(*build(name, kind), name=name, device="cpu")
+
+
+def plain_input(encoder: Encoder, text: Text) -> dict[str, torch.Tensor]:
+    """The input of a plain pass over one text."""
+    (pieces,) = encoder.split([text])
+    ids = torch.tensor([[*encoder.words.prefix, *pieces.ids, *encoder.words.suffix]])
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
 
 def random_texts(n: int, seed: int = 0) -> list[Text]:

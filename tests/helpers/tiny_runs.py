@@ -72,6 +72,6 @@ def assert_close(ours, theirs):
         assert pair == pytest.approx(theirs[key], abs=0.021), key
 
 
-def of_all_layers(result, path):
+def of_all_layers(result):
     """Replicates of all layers, from `probes.probing.resampled_scores.resampled_scores`."""
-    return resampled_scores(result, path, list(result.extent))
+    return resampled_scores(result, list(result.extent))

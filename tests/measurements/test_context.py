@@ -50,18 +50,10 @@ def context(tiny_bert, tmp_path, monkeypatch):
     encoder, view = load_encoder(find_model(str(tiny_bert)), device="cpu"), plain_view(corpus)
     vectors = vectors_of(reading_of(tmp_path, encoder, view), encoder)
     assert vectors.n_shards > 1
-    device = torch.device("cpu")
+    unread = dict.fromkeys(("read", "read_changed", "sites"), no_more)
+    about = {"corpus": corpus, "model": encoder.info, "view": view, "stored": vectors}
     return ModelContext(
-        corpus=corpus,
-        model=encoder.info,
-        extent={0: 1, 2: 1},
-        view=view,
-        stored=vectors,
-        read=no_more,
-        read_changed=no_more,
-        sites=no_more,
-        device=device,
-        options=None,
+        **about, **unread, extent={0: 1, 2: 1}, device=torch.device("cpu"), options=None
     )
 
 
@@ -147,8 +139,8 @@ def test_the_layers_and_how_often(name, family, level, layers, best, expected):
 
 
 def test_without_types_there_are_no_control_tasks():
-    request = EvidenceRequest((0, 1), 1, probe=PROBES["linear"], best=1, typed=False)
-    assert get_measurement("selectivity").extent(request) == {}
+    untyped = EvidenceRequest((0, 1), 1, probe=PROBES["linear"], best=1, typed=False)
+    assert get_measurement("selectivity").extent(untyped) == {}
 
 
 PLUG_IN = PROBES["linear"].model_copy(update={"family": "mine"})
@@ -160,26 +152,15 @@ PLUG_IN = PROBES["linear"].model_copy(update={"family": "mine"})
         ("localisation", "pos", PROBES["linear"], ""),
         ("localisation", "pos", PROBES["mlp"], "only convex probes are fitted on mixes"),
         ("conditional_probing", "pos", PROBES["linear"], ""),
-        (
-            *("conditional_probing", "pos", PROBES["mlp"]),
-            "only convex probes are fitted on concatenated layers",
-        ),
+        ("conditional_probing", "pos", PROBES["mlp"], "only convex probes are fitted on concatenated layers"),
         ("description_length", "pos", PROBES["linear"], ""),
         ("description_length", "pos", PROBES["mlp"], "only convex probes have an online code"),
         ("description_length", "depth", PROBES["linear"], "it is not defined for regression"),
         ("malformed", "pos", PROBES["mlp"], ""),
-        (
-            "malformed",
-            "pos",
-            PLUG_IN,
-            "only linear, mlp, mean-difference, sparse probes are applied to other text",
-        ),
-        (
-            *("malformed", "tree-depth", PROBES["mlp"]),
-            "a malformed sentence need not have the label of the whole one",
-        ),
+        ("malformed", "pos", PLUG_IN, "only linear, mlp, mean-difference, sparse probes are applied to other text"),
+        ("malformed", "tree-depth", PROBES["mlp"], "a malformed sentence need not have the label of the whole one"),
     ],
-)
+)  # fmt: skip
 def test_why_it_is_not_made(name, task, probe, why):
     assert get_measurement(name).missing(tasks.get(task), probe, "full") == why
 

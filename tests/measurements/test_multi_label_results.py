@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from found_in_rows import code_in, controls_in, mixes_in, variance_in
+from finding_rows import value_of, values_along
 from planted_context import task_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
@@ -81,97 +81,99 @@ def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path):
     assert result.score(1) == pytest.approx(f1_score(held, said, average="micro", zero_division=0))
     low, high = result.interval(1)
     assert low <= result.score(1) <= high
-    assert np.quantile(of_all_layers(result, path).values[1], [0.025, 0.975]) == pytest.approx(
-        [low, high]
-    )
-    controls = controls_in(result.evidence["selectivity"])
-    assert controls.metric == "micro_f1"
-    assert controls.layers[1].task == result.score(1)
-    code = code_in(result.evidence["description_length"])
-    assert code.uniform_bits == result.examples.n["train"] * len(gold.classes)
-    assert 0 < code.layers[1].bits < code.uniform_bits
-    assert code.prior_bits < code.uniform_bits
-    mixed = mixes_in(result.evidence_rows("localisation"))
+    ends = np.quantile(of_all_layers(result).values[1], [0.025, 0.975])
+    assert ends == pytest.approx([low, high])
+    controls = result.evidence["selectivity"]
+    assert controls.facts["unit"] == "micro_f1"
+    assert value_of(controls.rows, "micro_f1", 1) == result.score(1)
+    codes = result.evidence_rows("description_length")
+    uniform = value_of(codes, "codelength", split="train", baseline="uniform code")
+    assert uniform == result.examples.n["train"] * len(gold.classes)
+    assert 0 < value_of(codes, "codelength", 1, "train") < uniform
+    assert value_of(codes, "codelength", split="train", baseline="labels alone") < uniform
+    mixes = result.evidence_rows("localisation")
     (beside,) = output.glob(f"{tiny_bert.name}*/sample/roles-linear-localisation-*.json")
     of_mixes = read_arrays(beside)["predicted"]
-    assert len(mixed.mixes) == len(of_mixes) == 3
-    for mix, given in zip(mixed.mixes, of_mixes, strict=True):
+    assert len(of_mixes) == 3
+    for layer, given in enumerate(of_mixes):
         held, said = gold.indicators(given)
         f1 = f1_score(held, said, average="micro", zero_division=0)
-        assert mix.test.value == pytest.approx(f1)
+        assert value_of(mixes, "mix_score", layer) == pytest.approx(f1)
     held, said = gold.indicators(arrays["predicted"][1, 0])
     f1 = f1_score(held, said, average=None, zero_division=0)
     by_name = dict(zip((*gold.classes, *gold.unseen), f1, strict=True))
     of_labels = [x for x in result.rows.along("label") if (x.metric, x.layer) == ("f1", 1)]
     assert of_labels
-    assert [x.value for x in of_labels] == pytest.approx(
-        [by_name[x.axes["label"]] for x in of_labels]
-    )
+    expected = [by_name[x.axes["label"]] for x in of_labels]
+    assert [x.value for x in of_labels] == pytest.approx(expected)
     groups = [x.axes["group"] for x in result.rows.along("group") if x.layer == 1]
     assert any(name.startswith("predicate ") for name in groups)
-    names = [r.model.name for r in found]
-    for command in (
-        ["show", str(path)],
-        ["leaderboard", str(output)],
-        ["compare", *dict.fromkeys(names), "--results", str(output)],
-        ["export", str(output), str(tmp_path / "other"), "--sums"],
-        ["report", str(output)],
+    names = dict.fromkeys(r.model.name for r in found)
+    for command, *arguments in (
+        ("show", path),
+        ("leaderboard", output),
+        ("compare", *names, "--results", output),
+        ("export", output, tmp_path / "other", "--sums"),
+        ("report", output),
     ):
-        assert main(command) == 0, command
+        assert main([command, *map(str, arguments)]) == 0, command
 
 
 EVIDENCE = ("training_variance", "selectivity")
 
 
 @pytest.fixture(scope="module")
-def run_folder(tiny_bert, tmp_path_factory):
+def results_by_unit(tiny_bert, tmp_path_factory):
+    """Paths and results by task and probe family."""
     folder = tmp_path_factory.mktemp("run")
     with shortened_schedule():
-        run(tiny_bert, folder, quick=False, evidence=EVIDENCE, twins=0, tasks=("pos", "depth"))
-    return folder
-
-
-@pytest.fixture(scope="module")
-def results_by_unit(run_folder):
-    """Paths and results by task and probe family."""
-    results = find_results(run_folder / "results")
+        for tasks, family in (("pos,depth", "linear"), ("pos", "mlp")):
+            run(tiny_bert, folder, evidence=EVIDENCE, tasks=tasks, probes=family)
+        results = find_results(folder / "results")
     return {(r.task.name, r.probe.family): (path, r) for path, r in results.items()}
 
 
-UNITS = [(task, family) for task in ("pos", "depth") for family in ("linear", "mlp")]
+UNITS = ("pos", "linear"), ("depth", "linear"), ("pos", "mlp")
 
 
 @pytest.mark.parametrize("unit", UNITS, ids="-".join)
 def test_p_values_follow_from_predictions_and_spreads(results_by_unit, unit):
-    path, result = results_by_unit[unit]
-    variances = variance_in(result.evidence_rows("training_variance"))
-    seeds = pooled([[result.score(k), *x.reseeded] for k, x in variances.layers.items()])
-    assert variances.seeds == (seeds if "mlp" in unit else None)
-    both = pooled([x.resampled for x in variances.layers.values()])
-    assert variances.both == both
-    results_by_unit = of_all_layers(result, path)
+    _, result = results_by_unit[unit]
+    rows, metric = result.evidence_rows("training_variance"), result.task.metric
+    layers = [row.layer for row in rows.with_metric("layer_training_sd")]
+    seeds = pooled([[result.score(k), *values_along(rows, "seed", metric, k)] for k in layers])
+    both = pooled([values_along(rows, "sample", metric, k) for k in layers])
+    for name, spread in (
+        ("retraining_sd", seeds if "mlp" in unit else None),
+        ("training_sd", both),
+    ):
+        row = rows.at(name)
+        assert (row.value, row.n) == ((spread.sd, spread.df) if spread else (None, None))
+    replicates = of_all_layers(result)
     noise = training_noise(result.key, range(3), both.sd, both.df, RESAMPLES)
-    assert (results_by_unit.noise == noise).all()
-    assert variances.p_best == pytest.approx(p_best_of(results_by_unit))
+    assert (replicates.noise == noise).all()
+    p_best = {row.layer: row.value for row in rows.with_metric("p_best")}
+    assert p_best == pytest.approx(p_best_of(replicates))
 
 
 def test_fits_on_samples_differ_from_the_fit_on_the_whole_split(results_by_unit):
     _, result = results_by_unit["pos", "linear"]
-    for layer in variance_in(result.evidence_rows("training_variance")).layers.values():
-        assert len(set(layer.resampled)) > 1
+    rows = result.evidence_rows("training_variance")
+    for row in rows.with_metric("layer_training_sd"):
+        assert len({*values_along(rows, "sample", "accuracy", row.layer)}) > 1
 
 
 @pytest.mark.parametrize("unit", UNITS, ids="-".join)
 def test_selectivity_is_that_of_the_scores(results_by_unit, unit):
     _, result = results_by_unit[unit]
-    controls = controls_in(result.evidence["selectivity"])
-    metric = "accuracy" if "pos" in unit else "nspr"
-    assert controls.metric == metric == result.task.metric
-    for layer in controls.layers:
-        assert layer.task == pytest.approx(result.score(layer.layer))
-        low, high = layer.interval
-        assert low < layer.value < high
-        assert layer.value == pytest.approx(layer.task - np.mean(layer.controls))
-    draws = set(zip(*(x.controls for x in controls.layers), strict=True))
-    assert controls.common == len(draws) == 3
-    assert controls.sd == pooled([x.controls for x in controls.layers]).sd
+    evidence = result.evidence["selectivity"]
+    rows, metric = evidence.rows, "accuracy" if "pos" in unit else "nspr"
+    assert evidence.facts["unit"] == metric == result.task.metric
+    controls = []
+    for row in rows.with_metric("selectivity"):
+        controls.append(values_along(rows, "draw", metric, row.layer))
+        assert value_of(rows, metric, row.layer) == pytest.approx(result.score(row.layer))
+        assert row.value == pytest.approx(result.score(row.layer) - np.mean(controls[-1]))
+        assert row.low < row.value < row.high
+    assert len({*zip(*controls, strict=True)}) == 3
+    assert value_of(rows, "control_sd") == pooled(controls).sd

@@ -10,12 +10,10 @@ from results_by_hand import changed
 from tiny_runs import of_all_layers
 
 from probes import load_results
-from probes.boards.rankings import make_rankings, named_candidates
-from probes.boards.shown_together import all_groups
 from probes.common.errors import UserError
-from probes.frames.frame import load
-from probes.frames.joined_results import find_results, marked_records, results_with_evidence
-from probes.measurements.plugin_keys import REGISTRIES, is_current
+from probes.frames.joined_results import find_results
+from probes.frames.record_status import why_outdated
+from probes.measurements.plugin_keys import REGISTRIES
 from probes.measurements.plugins import load_file
 from probes.records.header import PlugIn
 from probes.records.probe_spec import PROBES
@@ -35,14 +33,14 @@ def test_a_result_is_reused_until_the_file_changes(write, run_with, capsys):
             sha256=first.plug_ins[0].sha256,
         ),
     )
-    assert is_current(first)
+    assert not why_outdated(first)
     (again,) = run_with(path, tasks=("mine",))
     assert again == first
     (other,) = run_with(write(TASK.replace("NOUN", "VERB")), tasks=("mine",))
     assert other.key != first.key
     assert other.examples.labels["noun"] != first.examples.labels["noun"]
-    assert is_current(other)
-    assert not is_current(first)
+    assert not why_outdated(other)
+    assert why_outdated(first)
     assert [r.key for r in find_results(path.parent / "results").values()] == [other.key]
 
 
@@ -50,20 +48,9 @@ def test_results_of_two_sources_never_share_a_column(write, run_with):
     path = write(TASK)
     run_with(path, tasks=("mine", "pos"))
     (newer,) = run_with(write(TASK + "# changed\n"), tasks=("mine",))
-    found = results_with_evidence(marked_records(load(path.parent / "results")))
-    assert len(found) == 3
     (table,) = (path.parent / "results").rglob("layers.csv")
     columns = [name for name in pd.read_csv(table).columns if not name.endswith(("low", "high"))]
     assert sorted(columns) == ["layer", "mine (linear)", "pos (linear)"]
-    (ranking,) = make_rankings(named_candidates(found))
-    (ranked,) = ranking.tasks["mine"]
-    assert ranked.result.key == newer.key
-    ((apart, why),) = ranking.apart
-    assert apart.result.task.name == "mine"
-    assert why.startswith("plug-in source task mine ")
-    ((units,), _) = all_groups(found)
-    assert sorted(unit.name for unit in units.units) == ["mine", "mine", "pos"]
-    assert len({unit.title for unit in units.units}) == 3
     csv = pd.read_csv(path.parent / "results" / "leaderboard.csv", keep_default_na=False)
     by_task = csv.groupby("task").plug_ins.unique().map(sorted).to_dict()
     assert by_task["pos"] == [""]
@@ -82,10 +69,10 @@ def test_of_two_sources_of_which_none_is_loaded_the_newest_has_the_column(write,
 
 
 def test_stored_results_of_a_metric_that_is_not_loaded_have_no_intervals(tmp_path):
-    path = put(tmp_path, "m", "pos", 5)
+    put(tmp_path, "m", "pos", 5)
     (result,) = find_results(tmp_path).values()
-    assert of_all_layers(result, path) is not None
-    assert of_all_layers(changed(result, "task", metric="unknown"), path) is None
+    assert of_all_layers(result) is not None
+    assert of_all_layers(changed(result, "task", metric="unknown")) is None
 
 
 @pytest.fixture

@@ -13,9 +13,7 @@ from probes.cli.main import build_parser, main
 from probes.common.errors import UserError
 from probes.frames.frame import load
 from probes.frames.joined_results import find_results
-from probes.measurements.measurement import (
-    measurements,
-)
+from probes.measurements.measurement import measurements
 from probes.records.record_files import read_record
 from probes.run.settings import validate
 
@@ -52,14 +50,12 @@ def short(tmp_path):
     """A corpus of three sentences, each of which fits in the model's window."""
     (tmp_path / "short").mkdir()
     for split in ("train", "dev", "test"):
-        rows = [
-            "".join(
-                f"{i}\t{word}\t_\tX\t_\t_\t{i - 1}\tdep\t_\t_\n"
-                for i, word in enumerate(words, start=1)
-            )
-            for words in SENTENCES
-        ]
-        (tmp_path / "short" / f"{split}.conllu").write_text("\n".join(rows) + "\n")
+        lines = []
+        for words in SENTENCES:
+            for i, word in enumerate(words):
+                lines.append(f"{i + 1}\t{word}\t_\tX\t_\t_\t{i}\tdep\t_\t_")
+            lines.append("")
+        (tmp_path / "short" / f"{split}.conllu").write_text("\n".join(lines) + "\n")
     return tmp_path / "short"
 
 
@@ -94,9 +90,7 @@ def test_a_measurement_of_a_corpus_finds_what_is_computed_by_hand(
     (plug_in,) = record.plug_ins
     assert (plug_in.kind, plug_in.name, plug_in.source) == ("measurement", "word_norms", str(path))
     rows = numbers(tmp_path)
-    assert [(row["metric"], row["layer"]) for row in rows] == [
-        ("mean_norm", str(n)) for n in range(3)
-    ]
+    assert [(row["metric"], row["layer"]) for row in rows] == [("mean_norm", n) for n in "012"]
     assert [float(row["value"]) for row in rows] == pytest.approx(expected, rel=2e-3)
     assert {row["key"] for row in rows} == {f"sha256:{record.key[:8]}"}
     assert "tiny-bert · short · word norms" in " ".join(said.out.split())
@@ -104,9 +98,9 @@ def test_a_measurement_of_a_corpus_finds_what_is_computed_by_hand(
     beside = record_path.with_name("word_norms.csv")
     assert f"next    see {beside} for the numbers" in said.err
     with beside.open() as file:
-        assert [(row["layer"], row["metric"], row["value"]) for row in csv.DictReader(file)] == [
-            (row["layer"], row["metric"], row["value"]) for row in rows
-        ]
+        own = list(csv.DictReader(file))
+    for name in ("layer", "metric", "value"):
+        assert [row[name] for row in own] == [row[name] for row in rows]
     assert not list((tmp_path / "results").rglob("*-scores-*"))
 
 
@@ -129,9 +123,8 @@ def test_an_option_is_a_flag_and_part_of_the_key(
     assert command(*line, "--word-norms-ordr", "1") == 2
     assert "Did you mean '--word-norms-order'?" in capsys.readouterr().err
     config = {"include": line[1], "measurements": "word_norms", "options": {"wordnorms": {}}}
-    with pytest.raises(
-        UserError, match=r"Unknown measurement 'wordnorms'\. Did you mean 'word_norms'"
-    ):
+    said = r"Unknown measurement 'wordnorms'\. Did you mean 'word_norms'"
+    with pytest.raises(UserError, match=said):
         validate(config)
     assert "--word-norms-order VALUE" in " ".join(build_parser().format_help().split())
 
@@ -185,9 +178,8 @@ def test_evidence_has_the_corpus_and_the_model_too(write, command, tmp_path, cap
     (norms,) = (record for record in records if record.measurement == "word_norms")
     (found,) = (record for record in records if record.measurement == "words_beside")
     *own, size = found.rows
-    assert [(row.layer, row.value, row.n) for row in own] == [
-        (row.layer, row.value, row.n) for row in norms.rows
-    ]
+    for name in ("layer", "value", "n"):
+        assert [getattr(row, name) for row in own] == [getattr(row, name) for row in norms.rows]
     assert (size.value, size.n) == (found.model.hidden_size, own[0].n)
     capsys.readouterr()
     assert command(*named, "--tasks", "agreement", "--limit", "200") == 1
@@ -275,30 +267,18 @@ def test_a_corpus_that_cannot_be_measured_is_refused_before_anything_is_read(
     ("change", "message"),
     [
         (('    "word_norms"', '    "word-norms"'), "the name becomes part of file names"),
-        (
-            ('    "word_norms"', '    "scores"'),
-            "The measurement 'scores' is defined twice, in the suite",
-        ),
+        (('    "word_norms"', '    "scores"'), "The measurement 'scores' is defined twice, in the suite"),
         (('    "word_norms"', '    "probes"'), "--measurements or --evidence uses this word"),
-        (
-            ('    "word_norms",\n', ""),
-            "TypeError: measurement() missing 1 required positional argument",
-        ),
-        (
-            ('    """Mean norm of word vectors, by layer."""\n', ""),
-            "its docstring has no first line",
-        ),
+        (('    "word_norms",\n', ""), "TypeError: measurement() missing 1 required positional argument"),
+        (('    """Mean norm of word vectors, by layer."""\n', ""), "its docstring has no first line"),
         (("options=Options", "options=dict"), "options has to be a subclass of Frozen"),
         (("default=2.0, ", ""), "the option 'order' has no default"),
         (("    version=1", "    versoin=1"), "no attribute 'versoin'. Did you mean 'version'?"),
         (("    version=1", "    of=1"), 'of is 1; it can be "task", "model" or "pair".'),
         (("    version=1", '    of="task"'), 'of a task it has to be after="scores".'),
-        (
-            ("    version=1", '    after="pos"'),
-            "after is 'pos', which nothing of a task can be after",
-        ),
+        (("    version=1", '    after="pos"'), "after is 'pos', which nothing of a task can be after"),
     ],
-)
+)  # fmt: skip
 def test_a_measurement_that_cannot_be_registered_is_one_line(change, message, write, capsys):
     assert change[0] in NORMS
     path = write(NORMS.replace(*change), "word_norms.py")

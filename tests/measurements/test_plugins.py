@@ -77,19 +77,13 @@ SYNTAX = "x = 1\ndef f(:\n    pass\n"
         (MINE.replace('["upos"]', '"upos"'), "needs='upos' is one string"),
         (MINE.replace("=1", "=1, shape='wrod'"), "unknown shape 'wrod'"),
         (MINE.replace("=1", "=1, knd='x'"), "TypeError: task() got an unex"),
-        (
-            SPEC.format("learning_rate='x', epochs=2"),
-            "ProbeSpec: learning_rate='x': not a number. Fix the plug-in.",
-        ),
+        (SPEC.format("learning_rate='x', epochs=2"), "ProbeSpec: learning_rate='x': not a number. Fix the plug-in."),
         (SPEC.format("learning_rate=0.1"), "ProbeSpec: epochs is missing. Fix the plug-in."),
-        (
-            SPEC.format("steps=1, learning_rate=0.1, epochs=2"),
-            "ProbeSpec: steps=1: there is no such field.",
-        ),
+        (SPEC.format("steps=1, learning_rate=0.1, epochs=2"), "ProbeSpec: steps=1: there is no such field."),
         ("\0", "mine.py"),
         ("# -*- coding: nonsense -*-\n", "SyntaxError"),
     ],
-)
+)  # fmt: skip
 def test_a_file_that_cannot_be_used_is_named_with_its_line(write, text, message, capsys):
     before = list(tasks)
     assert main(["--list-tasks", "--include", str(write(text))]) == 2
@@ -220,37 +214,19 @@ FEW = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 WORDS = ("the", "old", "dog", "barks")
-CORPUS = Corpus(
-    "c",
-    "1",
-    "",
-    {
-        split: tuple(Sentence(f"{split}{n}", "en", WORDS[:n], upos=("X",) * n) for n in (2, 3, 4))
-        for split in ("train", "dev", "test")
-    },
-)
+SPLITS = {
+    split: tuple(Sentence(f"{split}{n}", "en", WORDS[:n], upos=("X",) * n) for n in (2, 3, 4))
+    for split in ("train", "dev", "test")
+}
+CORPUS = Corpus("c", "1", "", SPLITS)
 
-odd = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-3, 6),
-    st.floats(),
-    st.text(max_size=3),
-    st.tuples(st.integers(-1, 5), st.integers(-1, 5)),
-    st.tuples(st.text(max_size=2)),
-    st.lists(st.integers(), max_size=2),
-)
-spans = st.one_of(st.just((0, 1)), st.just((0, 1)), st.just((1, 2)), odd)
-labels = st.one_of(st.sampled_from(["a", "b"]), st.floats(-2, 2), st.just(("a",)), odd)
-examples = st.builds(
-    Example,
-    labels,
-    spans,
-    st.one_of(st.none(), spans),
-    type=st.one_of(st.just("t"), odd),
-    hide=st.one_of(st.none(), odd),
-    groups=st.one_of(st.just(()), odd),
-)
+numbers = st.integers(-3, 6) | st.booleans() | st.floats()
+several = st.tuples(st.integers(-1, 5), st.integers(-1, 5)) | st.lists(st.integers(), max_size=2)
+odd = st.none() | numbers | several | st.text(max_size=3) | st.tuples(st.text(max_size=2))
+spans = st.sampled_from([(0, 1), (1, 2)]) | odd
+labels = st.sampled_from(["a", "b", ("a",)]) | st.floats(-2, 2) | odd
+others = {"type": st.just("t") | odd, "hide": st.none() | odd, "groups": st.just(()) | odd}
+examples = st.builds(Example, labels, spans, st.none() | spans, **others)
 
 
 def outcome(rule, shape="word", kind="classification", metric="accuracy"):

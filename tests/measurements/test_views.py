@@ -36,6 +36,12 @@ def frame():
     return long_frame([record()])
 
 
+def table_of(pivot, rows=ROWS, title="t"):
+    """The one table that a pivot makes of a record with these rows."""
+    (table,) = pivot.tables(long_frame([record(rows)]), title)
+    return table
+
+
 def test_a_frame_has_what_headers_say_the_fields_of_rows_and_axes(frame):
     assert list(frame) == [
         *("model", "revision", "dtype", "corpus", "limit", "task", "probe", "measurement", "key"),
@@ -44,9 +50,8 @@ def test_a_frame_has_what_headers_say_the_fields_of_rows_and_axes(frame):
     ]
     assert frame["rank"].tolist()[:2] == [2, 2]
     assert frame["rank"].isna().sum() == 2
-    assert frame.loc[1, ["model", "corpus", "measurement", "value", "high"]].tolist() == [
-        *("m", "c", "mine", 0.75, 0.8)
-    ]
+    header = frame.loc[1, ["model", "corpus", "measurement", "value", "high"]]
+    assert header.tolist() == ["m", "c", "mine", 0.75, 0.8]
     assert frame["layer"].dtype == "Int64"
 
 
@@ -54,9 +59,8 @@ def test_axes_of_several_records_stand_in_their_own_rows():
     heads = record([Row("entropy", 0.5, 1, axes={"head": 3})])
     found = labelled_frame({"a": record(), "b": heads, "c": record(ROWS[5:6])})
     assert found["model"].tolist() == ["a"] * 7 + ["b", "c"]
-    assert found[found["head"].notna()][["model", "metric", "head"]].values.tolist() == [
-        ["b", "entropy", 3]
-    ]
+    of_heads = found[found["head"].notna()]
+    assert of_heads[["model", "metric", "head"]].values.tolist() == [["b", "entropy", 3]]
     assert found[found["rank"].notna()]["model"].unique().tolist() == ["a"]
 
 
@@ -72,15 +76,14 @@ def test_by_default_a_table_has_a_column_for_whatever_differs(frame):
     assert table.notes == ("A note.", "UUAS of rank 4: too few sentences.")
 
 
-def test_a_pivot_chooses_metrics_in_its_order_places_and_columns(frame):
-    (table,) = Pivot(metrics=("norm", "uuas"), where={"layer": 0}).tables(frame, "t")
+def test_a_pivot_chooses_metrics_in_its_order_places_and_columns():
+    table = table_of(Pivot(metrics=("norm", "uuas"), where={"layer": 0}))
     assert table.heads == ("layer", "norm", "UUAS, %\nrank 2", "UUAS, %\nrank 4")
-    (by_rank,) = Pivot(metrics=("uuas",), columns=("rank",)).tables(frame, "t")
+    by_rank = table_of(Pivot(metrics=("uuas",), columns=("rank",)))
     assert (by_rank.title, by_rank.heads) == ("t · UUAS, % by rank", ("layer", "2", "4"))
-    (across,) = Pivot("turned", ("uuas",), rows="rank", columns=("layer",)).tables(frame, "t")
+    across = table_of(Pivot("turned", ("uuas",), rows="rank", columns=("layer",)))
     assert across.texts == [("2", "50.0 ± 5.0", "75.0 ± 5.0"), ("4", "62.5", "–")]
-    (dev,) = Pivot(metrics=("uuas",), where={"split": "dev"}).tables(frame, "t")
-    assert dev.texts == [("0", "10.0")]
+    assert table_of(Pivot(metrics=("uuas",), where={"split": "dev"})).texts == [("0", "10.0")]
 
 
 def test_two_numbers_for_one_cell_are_a_fault_of_the_view(frame):
@@ -94,49 +97,36 @@ def test_a_place_may_stand_before_each_number():
         Row("uuas", None, 1, axes={"rank": 1, "dimension": 7}),
     ]
     view = Pivot(metrics=("uuas",), columns=("rank",), before="dimension")
-    (table,) = view.tables(long_frame([record(rows)]), "t")
-    assert table.texts == [("0", "223: 27.0 ± 2.0"), ("1", "7: –")]
+    assert table_of(view, rows).texts == [("0", "223: 27.0 ± 2.0"), ("1", "7: –")]
 
 
 def test_a_reason_is_given_once_for_all_metrics_that_have_it():
-    rows = [
-        *(
-            Row(metric, None, layer, why="few words")
-            for metric in ("uuas", "mrr")
-            for layer in (0, 1)
-        ),
-        Row("norm", None, 0, why="no words"),
-    ]
-    (table,) = Pivot().tables(long_frame([record(rows)]), "t")
-    assert table.notes == ("UUAS, mrr: few words.", "Norm: no words.")
+    rows = [Row(x, None, layer, why="few words") for x in ("uuas", "mrr") for layer in (0, 1)]
+    rows.append(Row("norm", None, 0, why="no words"))
+    assert table_of(Pivot(), rows).notes == ("UUAS, mrr: few words.", "Norm: no words.")
 
 
 def test_places_of_two_axes_have_names_of_their_own():
-    rows = [
-        Row("uuas", 0.5, 0, axes={"eraser": "control", "less": less}) for less in ("", "control")
-    ]
+    axes = [{"eraser": "control", "less": less} for less in ("", "control")]
     view = Pivot("", ("uuas",), columns=("eraser", "less"), places={("less", "control"): "less it"})
-    (table,) = view.tables(long_frame([record(rows)]), "M")
+    table = table_of(view, [Row("uuas", 0.5, 0, axes=x) for x in axes])
     assert table.heads == ("layer", "control", "control\nless it")
 
 
 TRAINED = [
     *(
-        Row("uuas", value, layer, split=split, axes={"rank": rank})
-        for split, rank, values in (
-            ("dev", 2, (0.9, 0.8, 0.1)),
-            ("dev", 4, (0.3, 0.7, 0.7)),
-            ("test", 0, (0.1, 0.2, 0.3)),
-            ("test", 2, (0.25, 0.35, 0.45)),
-            ("test", 4, (0.55, 0.65, 0.75)),
+        Row(metric, value, layer, split=split, axes={"rank": rank})
+        for metric, split, rank, values in (
+            ("uuas", "dev", 2, (0.9, 0.8, 0.1)),
+            ("uuas", "dev", 4, (0.3, 0.7, 0.7)),
+            ("uuas", "test", 0, (0.1, 0.2, 0.3)),
+            ("uuas", "test", 2, (0.25, 0.35, 0.45)),
+            ("uuas", "test", 4, (0.55, 0.65, 0.75)),
+            ("dspr", "dev", 4, (0.5, 0.5, 0.5)),
+            ("dspr", "test", 4, (0.5, 0.5, 0.5)),
+            ("uuas_p_best", "test", 4, (0.001, 0.049, 1.0)),
         )
         for layer, value in enumerate(values)
-    ),
-    *(Row("dspr", 0.5, layer, split="dev", axes={"rank": 4}) for layer in range(3)),
-    *(Row("dspr", 0.5, layer, axes={"rank": 4}) for layer in range(3)),
-    *(
-        Row("uuas_p_best", p, layer, axes={"rank": 4})
-        for layer, p in enumerate((0.001, 0.049, 1.0))
     ),
     Row("chain", 0.125),
 ]
@@ -149,7 +139,7 @@ def test_marks_are_of_metrics_with_tests_at_the_places_of_the_table():
     pivot = Pivot(
         "rank {rank} · test", ("uuas", "dspr"), columns=("metric",), where=TESTED, marked=True
     )
-    (table,) = pivot.tables(long_frame([record(TRAINED)]), "t")
+    table = table_of(pivot, TRAINED)
     assert table.title == "t · rank 4 · test"
     uuas, dspr = ([row.cells[place] for row in table.rows] for place in (1, 2))
     assert [cell.text + cell.marks for cell in uuas] == ["55.0", "65.0★†≈", "75.0☆"]
@@ -167,7 +157,7 @@ def test_sections_are_faint_lines_below_in_the_columns_of_others():
         Section("absent", where={"rank": 7}),
     )
     pivot = Pivot("", ("uuas", "dspr"), columns=("metric",), where=TESTED, sections=sections)
-    (table,) = pivot.tables(long_frame([record(TRAINED)]), "t")
+    table = table_of(pivot, TRAINED)
     assert table.texts[2:] == [
         ("2", "75.0", ".500"),
         ("identity, layer 0", "10.0", "–"),
@@ -188,10 +178,9 @@ def test_rows_are_chosen_by_other_rows_of_the_same_record():
     ]
     frame = labelled_frame({"a": record(TRAINED), "b": record(other)})
     best = rows_where(frame, ["uuas"], {**TESTED, "layer": BestOnDev("uuas", TESTED)})
-    assert best[["model", "layer", "rank", "value"]].values.tolist() == [
-        ["a", 1, 4, 0.65],  # the first of equal ones
-        ["b", 2, 2, 0.625],
-    ]
+    # Of the first record, the first of equal layers.
+    found = best[["model", "layer", "rank", "value"]].values.tolist()
+    assert found == [["a", 1, 4, 0.65], ["b", 2, 2, 0.625]]
     nothing = record([Row("uuas", None, 0, split="dev", axes={"rank": 2})])
     assert BestOnDev("uuas").rows(long_frame([nothing])).empty
 
@@ -199,12 +188,9 @@ def test_rows_are_chosen_by_other_rows_of_the_same_record():
 TREES = [*ROWS[:1], Row("dspr", 0.25, 0), Row("root_accuracy", None, 0)]
 
 SHARES = [
-    Row("norm", value, axes={"pruned": share, "by": by, "predicts": task})
-    for task, by, share, value in (
-        ("pos", "importance", 50, 1.0),
-        ("pos", "random", 50, 2.0),
-        ("srl", "random", 100, 3.0),
-    )
+    Row("norm", 1.0, axes={"pruned": 50, "by": "importance", "predicts": "pos"}),
+    Row("norm", 2.0, axes={"pruned": 50, "by": "random", "predicts": "pos"}),
+    Row("norm", 3.0, axes={"pruned": 100, "by": "random", "predicts": "srl"}),
 ]
 
 RANKS = Lines(
@@ -256,9 +242,8 @@ RANKS = Lines(
     ],
 )  # fmt: skip
 def test_lines_have_the_numbers_that_they_choose(view, given, drawn):
-    chart = view.chart(
-        RecordsByModel({model: record(rows) for model, rows in given.items()}), PAPER
-    )
+    records = {model: record(rows) for model, rows in given.items()}
+    chart = view.chart(RecordsByModel(records), PAPER)
     rows = [row for row in data_of(chart) if row["value"] is not None]
     columns = ("panel", "model", "line", "x", "value")
     assert [tuple(row[x] for x in columns) for row in rows] == drawn
@@ -272,27 +257,20 @@ def test_levels_are_shown_in_percent_as_the_curves_are():
 
 def test_a_level_is_in_the_panels_of_its_place_alone():
     rows = [
-        Row("norm", value, axes={"pruned": share, "of": of, "by": by, "predicts": task})
-        for share, of, by, task, value in (
-            (50, "all", None, "pos", 1.0),
-            (50, "all", None, "srl", 2.0),
-            (None, "all", "chance", "srl", 3.0),
-        )
+        Row("norm", 1.0, axes={"pruned": 50, "of": "all", "predicts": "pos"}),
+        Row("norm", 2.0, axes={"pruned": 50, "of": "all", "predicts": "srl"}),
+        Row("norm", 3.0, axes={"of": "all", "by": "chance", "predicts": "srl"}),
     ]
     view = Lines("apart", "norm", x="pruned", apart="predicts", where={"of": "all"})
     for models in ("A", "AB"):
-        drawn = data_of(
-            view.chart(RecordsByModel({model: record(rows) for model in models}), PAPER)
-        )
+        drawn = data_of(view.chart(RecordsByModel(dict.fromkeys(models, record(rows))), PAPER))
         levels = [(x["panel"], x["name"], x["level"]) for x in drawn if x["level"] is not None]
         assert levels == [("srl", "chance", 3.0)]
 
 
 def test_cells_have_a_panel_for_each_model_and_place():
-    rows = [
-        Row("cka", value, 1, axes={"base": base, "base_layer": 2})
-        for value, base in ((0.5, "x"), (0.25, "y"))
-    ]
+    bases = [(0.5, "x"), (0.25, "y")]
+    rows = [Row("cka", value, 1, axes={"base": x, "base_layer": 2}) for value, x in bases]
     view = Cells("pairs", "cka", across="base_layer", apart="base")
     cells = data_of(view.chart(RecordsByModel({"a": record(rows)}), PAPER))
     names = ("panel", "row", "column", "value", "text")
@@ -303,16 +281,15 @@ def test_cells_have_a_panel_for_each_model_and_place():
 
 
 def test_models_without_numbers_are_missing_with_the_reason():
-    found = RecordsByModel(
-        {"A": record(TREES), "B": record(ROWS[5:]), "C": record(TREES[2:])}, {}, {"D": "no labels"}
-    )
+    records = {"A": record(TREES), "B": record(ROWS[5:]), "C": record(TREES[2:])}
+    found = RecordsByModel(records, {}, {"D": "no labels"})
+    why = {
+        **dict.fromkeys("AC", "there are no numbers"),
+        "B": "there is no record of it",
+        "D": "no labels",
+    }
     for view in (Lines("t", "root_accuracy"), Cells("t", "root_accuracy", across="rank")):
-        assert view.missing(found) == {
-            "A": "there are no numbers",
-            "B": "there is no record of it",
-            "C": "there are no numbers",
-            "D": "no labels",
-        }
+        assert view.missing(found) == why
 
 
 def test_models_without_a_measurement_are_named_in_the_order_given():
@@ -326,10 +303,7 @@ def test_the_note_says_what_intervals_are_over_or_that_there_are_none():
     few, enough = make_result(clusters=19), make_result(clusters=20)
     none = "No intervals and no tests: fewer than 20 test sentences."
     assert interval_note([few]) == none
-    said = (
-        "± half the width, or both ends, of a 95 % interval over test sentences; training variation "
-        "is not included."
-    )
+    said = "± half the width, or both ends, of a 95 % interval over test sentences; training variation is not included."
     assert interval_note([enough]) == said
     of_pos = none.replace("tests:", "tests of pos:")
     assert interval_note([few, enough]) == f"{said} {of_pos}"

@@ -68,12 +68,6 @@ measurement("my_own", shows=(Mine(),), more_tables=tables)(compute)
 """
 
 
-@pytest.fixture(autouse=True)
-def all_current(monkeypatch):
-    for module in ("shown_together", "claims.claim_reports"):
-        monkeypatch.setattr(f"probes.boards.{module}.is_current", lambda _: True)
-
-
 @pytest.fixture
 def plug_in(write, plug_ins):
     load_file(write(PLUG_IN))
@@ -107,23 +101,16 @@ def test_every_table_of_the_terminal_is_on_the_page():
     said = texts(page(found, "x", others))
     compact = "".join(said.split())
     (shown,), _ = all_groups(found, others)
-    tables = [claims_table(x, "linear") for x in make_reports(found, "linear", others)]
+    tables = [claims_table(x) for x in make_reports(found, "linear", others)]
     for label, results in shown.paths.items():
         floored = [unit.floored[label] for unit in shown.units if label in unit.results]
         tables += score_tables(floored)
         tables += [x for each in evidence_tables([*results.values()]).values() for x in each]
-    tables += [
-        x
-        for record in others.values()
-        for x in measurement_tables(get_measurement("geometry"), [record])
-    ]
+    tables += measurement_tables(get_measurement("geometry"), [*others.values()])
     assert len(tables) > 15
-    for table in tables:
-        for row in table.filled.rows:
-            for cell in row.cells:
-                assert (
-                    "".join(f"{cell.text}{cell.spread}{cell.marks}{cell.note}".split()) in compact
-                )
+    for cell in (cell for table in tables for row in table.filled.rows for cell in row.cells):
+        text = f"{cell.text}{cell.spread}{cell.marks}{cell.note}"
+        assert "".join(text.split()) in compact
     assert "seen n = 5" in said
     assert "No random twin among the results on pos" in said
 
@@ -135,17 +122,11 @@ def test_each_chart_has_its_numbers():
         ("m", 0, 0.1, 0.09, 0.11), ("m", 1, 0.2, 0.19, 0.21), ("m", 2, 0.3, 0.29, 0.31),
     ]  # fmt: skip
     assert [(r["model"], r["value"]) for r in rows[3:]] == [("random:m", 0.4)] * 3
-    cells = [
-        (r["row"], r["column"], r["text"])
-        for r in rows_of(chart_of(text, "Similarity of layers"))
-        if r["model"] == "m"
-    ]
-    assert cells == [("1", "0", ".90"), ("2", "0", ".80"), ("2", "1", ".90")]
-    points = [
-        (r["model"], r["x"], r["value"])
-        for r in rows_of(chart_of(text, "pos (accuracy), n = 9"))
-        if r["value"] is not None
-    ]
+    cells = rows_of(chart_of(text, "Similarity of layers"))
+    found = [(r["row"], r["column"], r["text"]) for r in cells if r["model"] == "m"]
+    assert found == [("1", "0", ".90"), ("2", "0", ".80"), ("2", "1", ".90")]
+    rows = rows_of(chart_of(text, "pos (accuracy), n = 9"))
+    points = [(r["model"], r["x"], r["value"]) for r in rows if r["value"] is not None]
     assert points == [(m, x, v) for m in "mn" for x, v in enumerate((50.0, 70.0, 60.0))]
     expected = rows_of(chart_of(text, "Expected layer by task"))
     of_kind = [r for r in expected if r["kind"] == "expected layer"]
@@ -160,10 +141,8 @@ def test_parts_and_what_filters_them():
         "overview", "leaderboard", "evidence", "breakdowns", "of-geometry", "claims", "sources",
     ]  # fmt: skip
     part = text.partition('<section class="panel" id="of-geometry"')[2].partition("</section>")[0]
-    assert re.findall(r'data-group="([^"]*)">\s*<h3>(.*?)</h3>', part) == [
-        ("g0", "c 1"),
-        ("", "d 1"),
-    ]
+    groups = re.findall(r'data-group="([^"]*)">\s*<h3>(.*?)</h3>', part)
+    assert groups == [("g0", "c 1"), ("", "d 1")]
     assert set(re.findall(r'data-task="([^"]*)"', text)) == {"pos", "chunking"}
     assert data_of(text)["models"] == [{"label": x, "random": False} for x in ("m", "n")]
     # One model alone has no leaderboard.
@@ -186,9 +165,8 @@ def test_no_name_is_markup_or_an_expression(write, plug_ins, name):
     load_file(write(PLUG_IN.replace(repr(EVIL), repr(name))))
     other = corpus_record("my_own", [Row("mine", 1.0)], 2, model="m")
     result = make_full_result(name, model=name)
-    text = page(
-        scores(result, changed(result, "model", name="m", digest="n")), name, records(other)
-    )
+    results = scores(result, changed(result, "model", name="m", digest="n"))
+    text = page(results, name, records(other))
     assert "<img" not in own(text)
     assert not re.search(r'(src|href)="(?!#|data:)', own(text).replace(script(), ""))
     assert texts(text).count(" ".join(name.split())) > 20

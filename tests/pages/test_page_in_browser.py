@@ -17,22 +17,14 @@ PARTS = "overview", "leaderboard", "evidence", "breakdowns", "of-geometry", "cla
 SCORES = "pos (accuracy), n = 9"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def all_current():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("probes.boards.shown_together.is_current", lambda _: True)
-        yield
-
-
 @pytest.fixture(scope="module")
 def some(tmp_path_factory):
     """Three models, one random, one of an evil name; a result without evidence and a score."""
     folder = tmp_path_factory.mktemp("some")
+    twin = {"model": "random:beta", "random_seed": 0, "located": False}
     found = [
         make_full_result("pos", (0.5, 0.7, 0.6), model="beta"),
-        make_full_result(
-            "pos", (0.4, 0.3, 0.45), model="random:beta", random_seed=0, located=False
-        ),
+        make_full_result("pos", (0.4, 0.3, 0.45), **twin),
         make_full_result("pos", (0.5, 0.9, 0.8), model=EVIL),
         make_full_result(TASK, (0.2, 0.25, 0.3), model="beta"),
         make_result("chunking", (0.3, 0.4, None), model="beta", p_best=False, metric="span_f1"),
@@ -43,9 +35,8 @@ def some(tmp_path_factory):
         folder / f"{name}.json": geometry(values, model=name, digest=name)
         for name, values in (("beta", [0.1, 0.2, 0.3]), (EVIL, [0.4, 0.4, 0.4, 0.4]))
     }
-    return write_page(
-        {folder / f"{i}.json": r for i, r in enumerate(found)}, folder / "p.html", EVIL, others
-    )
+    paths = {folder / f"{i}.json": r for i, r in enumerate(found)}
+    return write_page(paths, folder / "p.html", EVIL, others)
 
 
 @pytest.fixture
@@ -75,10 +66,8 @@ def drawn(browser, title=SCORES):
 
 def test_the_page_opens_with_what_was_found(page):
     assert page.js("return document.querySelector('[aria-selected=true]').id") == "tab-overview"
-    assert (
-        "pos is decoded best at layer 1 of 2: accuracy 70.0 [68.0, 72.0], 20.0 points above the "
-        "floor of 50.0 (layer 0)."
-    ) in page.texts("#overview li")
+    said = "pos is decoded best at layer 1 of 2: accuracy 70.0 [68.0, 72.0], 20.0 points above the floor of 50.0 (layer 0)."
+    assert said in page.texts("#overview li")
     opened = "return [...document.querySelectorAll('#overview details[open]')].map(x => x.parentNode.dataset.model)"
     assert page.js(opened) == [EVIL, "beta"]
     drawn(page)

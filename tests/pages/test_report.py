@@ -16,13 +16,6 @@ from probes.pages.layers_md import write_tables
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture(autouse=True)
-def all_current(monkeypatch):
-    monkeypatch.setattr(
-        "probes.boards.shown_together.is_current", lambda result: result.suite_version == "0"
-    )
-
-
 def paths(tmp_path, results):
     return {tmp_path / f"{i}.json": result for i, result in enumerate(results)}
 
@@ -47,7 +40,7 @@ def test_results_that_cannot_be_compared_are_in_other_groups_and_units(tmp_path)
         changed(changed(one, "task", version=2), "model", name="b", digest="b"),
         changed(one, "corpus", fingerprint="e" * 64),
         one.model_copy(update={"view": "cut"}),
-        one.model_copy(update={"suite_version": "old", "view": "masked"}),
+        one.model_copy(update={"view": "masked"}),
         changed(one, "probe", family="mlp"),
         changed(one, "probe", epochs=99),
     ]
@@ -62,7 +55,7 @@ def test_results_that_cannot_be_compared_are_in_other_groups_and_units(tmp_path)
     first = next(g for g in groups if len(g.units) > 1)
     assert [(u.title, list(u.results)) for u in first.units] == [
         ("pos (accuracy, cut, version 1)", ["a"]),
-        ("pos (accuracy, masked, version 1, outdated)", ["a"]),
+        ("pos (accuracy, masked, version 1)", ["a"]),
         ("pos (accuracy, version 1)", ["a"]),
         ("pos (accuracy, version 2)", ["b"]),
     ]

@@ -1,12 +1,9 @@
 """The gain of a layer over layer 0, against scikit-learn, scipy and planted information."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
-import torch
 from drawn import column, curve, svg, texts, view_of
-from planted_context import task_context
+from planted_context import planted_data, task_context
 from results_by_hand import changed, evidence_record, make_result
 from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -15,92 +12,28 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
 
 from probes.boards.layer_tables import score_table
-from probes.data.sentence import Corpus, Sentence
-from probes.examples.examples import collect_examples
-from probes.extraction.reading.vectors import Sharded
 from probes.measurements.measurement import get_measurement
 from probes.records.probe_spec import PROBES
-from probes.records.row import Row
-from probes.tasks.task import Example, Task
-from probes.training.dataset import ProbingData
+from probes.records.row import Row, Rows
 
 LINEAR = PROBES["linear"]
 SIZES = {"train": 1500, "dev": 300, "test": 600}
 C = 1 / 30
 
 
-class Planted:
-    """A task whose labels and vectors a test gives: sentences of one word, or of `words`.
+def measured(vectors, labels, layers=(1,), **task):
+    """The rows of conditional probing of planted data."""
+    context = task_context(planted_data(vectors, labels, **task), dict.fromkeys(layers, 1))
+    return Rows.of(get_measurement("conditional_probing")(context))
 
-    Args:
-        vectors: of the examples of each split at all layers. Each (L, n, H).
-        labels: by split.
-    """
 
-    def __init__(self, vectors, labels, kind="classification", metric="accuracy", words=1):
-        self.vectors, self.labels = vectors, labels
-        label_of = {
-            f"{split}{i}": label for split, each in labels.items() for i, label in enumerate(each)
-        }
-
-        def rule(sentence):
-            for i, word in enumerate(sentence.words):
-                yield Example(label_of[word], (i, i + 1), type=word)
-
-        splits = {
-            split: tuple(
-                Sentence(f"{split}{i}", "en", tuple(f"{split}{j}" for j in range(i, i + words)))
-                for i in range(0, len(each), words)
-            )
-            for split, each in labels.items()
-        }
-        corpus = Corpus("c", "1", "", splits)
-        task = Task("planted", 1, (), "word", kind, metric, (), rule, "")
-        self.examples = collect_examples(task, corpus, "masked")
-        view = self.examples.view_of(corpus)
-        rows = np.concatenate([vectors[split] for split in ("train", "dev", "test")], axis=1)
-        store = SimpleNamespace(
-            n_layers=len(rows),
-            manifest={"model": {"hidden_size": rows.shape[2]}},
-            starts=np.cumsum([0, *(len(text.words) for text in view.texts)])[:-1],
-            layer=lambda k: Sharded(np.array_split(rows[k].astype(np.float32), 3)),
-            derived=lambda key, make: make(),
-        )
-        device = torch.device("cpu")
-        self.data = ProbingData(self.examples, view, store, device, project=None)
-        # As they are, neither in memory nor in files.
-        self.data.features = lambda layers, room: self.data._standardise(layers).features
-        self.data.computed_once = lambda features, room: features
-
-    def found(self, layers=(1,), memory=2**30, spec=LINEAR):
-        """The rows of each layer, as `gains`, and the number of examples that are left out."""
-        given = task_context(self.data, dict.fromkeys(layers, 1), spec, memory)
-        rows = list(get_measurement("conditional_probing")(given))
-        of = {(row.metric, row.layer): row for row in rows}
-        none, left_out = Row("", None), of.get(("examples_left_out", None))
-        return SimpleNamespace(
-            left_out=left_out.value if left_out else 0,
-            layers=[
-                SimpleNamespace(
-                    layer=layer,
-                    bits=of.get(("added_bits", layer), none).value,
-                    bits_interval=of.get(("added_bits", layer), none).interval,
-                    points=of["added_points", layer].value,
-                    points_interval=of["added_points", layer].interval,
-                )
-                for layer in layers
-            ],
-        )
-
-    def features(self, *layers):
-        """Features of each split: standardised as scikit-learn does, layers concatenated."""
-        scalers = [StandardScaler().fit(self.vectors["train"][k]) for k in layers]
-        return {
-            split: np.concatenate(
-                [scaler.transform(x[k]) for scaler, k in zip(scalers, layers, strict=True)], 1
-            )
-            for split, x in self.vectors.items()
-        }
+def features_of(vectors, *layers):
+    """Features of each split: standardised as scikit-learn does, layers concatenated."""
+    scalers = [StandardScaler().fit(vectors["train"][k]) for k in layers]
+    return {
+        split: np.concatenate([s.transform(x[k]) for s, k in zip(scalers, layers, strict=True)], 1)
+        for split, x in vectors.items()
+    }
 
 
 def noise(seed, n_layers=2, n_features=6):
@@ -119,18 +52,13 @@ def classes(vectors, bias=(0, 0, 0)):
     return found
 
 
-def coded(model, x, labels):
-    """Bits of each label, and what is predicted."""
-    p = model.predict_proba(x)
-    place = [list(model.classes_).index(label) for label in labels]
-    return -np.log2(p[np.arange(len(x)), place]), model.predict(x)
-
-
-def fitted(planted, layers, **more):
-    """scikit-learn's probe with the same prior."""
-    x = planted.features(*layers)
+def coded(vectors, labels, layers, **more):
+    """Bits of each test label, and what is predicted, by scikit-learn's probe of the same prior."""
+    x = features_of(vectors, *layers)
     model = LogisticRegression(**{"C": C, "max_iter": 3000, "tol": 1e-10, **more})
-    return model.fit(x["train"], planted.labels["train"]), x["test"]
+    p = model.fit(x["train"], labels["train"]).predict_proba(x["test"])
+    column = [list(model.classes_).index(label) for label in labels["test"]]
+    return -np.log2(p[np.arange(len(p)), column]), model.predict(x["test"])
 
 
 def half(values):
@@ -140,24 +68,22 @@ def half(values):
 
 def test_bits_and_points_are_those_of_scikit_learn():
     vectors = noise(0, 3)
-    planted = Planted(vectors, classes(vectors))
-    found = planted.found((1, 2))
-    gold = np.array(planted.labels["test"])
-    alone, said_alone = coded(*fitted(planted, [0]), gold)
-    for k, gain in zip((1, 2), found.layers, strict=True):
-        both, said_both = coded(*fitted(planted, [0, k]), gold)
-        assert gain.layer == k
-        assert gain.bits == pytest.approx((alone - both).mean(), abs=2e-4)
+    labels = classes(vectors)
+    rows = measured(vectors, labels, (1, 2))
+    gold = np.array(labels["test"])
+    alone, said_alone = coded(vectors, labels, [0])
+    for layer in (1, 2):
+        both, said_both = coded(vectors, labels, [0, layer])
         right = (said_both == gold).astype(float) - (said_alone == gold)
-        assert gain.points == pytest.approx(right.mean(), abs=1.01 / len(gold))
-        low, high = gain.bits_interval
-        assert (high - low) / 2 == pytest.approx(half(alone - both), rel=0.06)
-        low, high = gain.points_interval
-        assert (high - low) / 2 == pytest.approx(half(right), rel=0.06)
+        bits, points = rows.at("added_bits", layer), rows.at("added_points", layer)
+        assert bits.value == pytest.approx((alone - both).mean(), abs=2e-4)
+        assert points.value == pytest.approx(right.mean(), abs=1.01 / len(gold))
+        for row, values in ((bits, alone - both), (points, right)):
+            assert (row.high - row.low) / 2 == pytest.approx(half(values), rel=0.06)
     # Layer 1 has a share in the labels, layer 2 has none.
-    assert found.layers[0].bits > 0.3
-    assert found.layers[1].bits == pytest.approx(0, abs=0.02)
-    assert found.left_out == 0
+    assert rows.at("added_bits", 1).value > 0.3
+    assert rows.at("added_bits", 2).value == pytest.approx(0, abs=0.02)
+    assert rows.at("examples_left_out") is None
 
 
 def test_bits_are_those_of_the_optimum_where_probes_of_scores_end_above_it():
@@ -172,28 +98,26 @@ def test_bits_are_those_of_the_optimum_where_probes_of_scores_end_above_it():
         known = np.where(rng.random(n) < 0.1, rng.integers(0, 6, n), label_of[types])
         vectors[split] = np.stack([vectors_of[types], basis[known] + 2 * rng.normal(size=(n, 32))])
         labels[split] = ["abcdef"[k] for k in known]
-    planted = Planted(vectors, labels, words=5)
-    alone, _ = coded(*fitted(planted, [0]), labels["test"])
-    both, _ = coded(*fitted(planted, [0, 1]), labels["test"])
-    (gain,) = planted.found().layers
-    assert gain.bits == pytest.approx((alone - both).mean(), abs=2e-4)
+    bits = measured(vectors, labels, words=5).at("added_bits", 1)
+    alone, both = (coded(vectors, labels, layers)[0] for layers in ([0], [0, 1]))
+    assert bits.value == pytest.approx((alone - both).mean(), abs=2e-4)
 
 
 def test_bits_of_balanced_classes_are_under_the_distribution_of_training():
     vectors = noise(2)
     labels = classes(vectors, bias=(6, 0, 0))
-    planted = Planted(vectors, labels, metric="balanced_accuracy")
-    (gain,) = planted.found().layers
-    gold = np.array(labels["test"])
-    alone, said_alone = coded(*fitted(planted, [0], class_weight="balanced"), gold)
-    both, said_both = coded(*fitted(planted, [0, 1], class_weight="balanced"), gold)
+    rows = measured(vectors, labels, metric="balanced_accuracy")
+    bits, gold = rows.at("added_bits", 1), np.array(labels["test"])
+    (alone, said_alone), (both, said_both) = (
+        coded(vectors, labels, layers, class_weight="balanced") for layers in ([0], [0, 1])
+    )
     names, counts = np.unique(labels["train"], return_counts=True)
     assert counts.max() > 5 * counts.min()
     weights = (1 / counts)[np.searchsorted(names, gold)]
-    assert gain.bits == pytest.approx(np.average(alone - both, weights=weights), abs=5e-4)
-    assert gain.bits != pytest.approx((alone - both).mean(), abs=5e-3)
+    assert bits.value == pytest.approx(np.average(alone - both, weights=weights), abs=5e-4)
+    assert bits.value != pytest.approx((alone - both).mean(), abs=5e-3)
     points = [balanced_accuracy_score(gold, said) for said in (said_both, said_alone)]
-    assert gain.points == pytest.approx(points[0] - points[1], abs=0.02)
+    assert rows.at("added_points", 1).value == pytest.approx(points[0] - points[1], abs=0.02)
 
 
 def test_bits_of_label_sets_are_those_of_their_labels_together():
@@ -208,11 +132,10 @@ def test_bits_of_label_sets_are_those_of_their_labels_together():
         for split, each in held.items()
     }
     labels["test"][0] = ("a", "d")
-    planted = Planted(vectors, labels, kind="multi-label", metric="micro_f1")
-    found = planted.found()
+    rows = measured(vectors, labels, kind="multi-label", metric="micro_f1")
     bits, scores = [], []
     for layers in ([0], [0, 1]):
-        x = planted.features(*layers)
+        x = features_of(vectors, *layers)
         model = LogisticRegression(C=C, max_iter=3000, tol=1e-10)
         p = OneVsRestClassifier(model).fit(x["train"], held["train"]).predict_proba(x["test"])
         bits.append(-np.log2(np.where(held["test"], p, 1 - p)).sum(1)[1:].mean())
@@ -220,10 +143,9 @@ def test_bits_of_label_sets_are_those_of_their_labels_together():
         gold[0] = [1, 0, 0, 1]
         given = np.column_stack([p > 0.5, np.zeros(600)])
         scores.append(f1_score(gold, given, average="micro"))
-    (gain,) = found.layers
-    assert found.left_out == 1
-    assert gain.bits == pytest.approx(bits[0] - bits[1], abs=5e-4)
-    assert gain.points == pytest.approx(scores[1] - scores[0], abs=0.003)
+    assert rows.at("examples_left_out").value == 1
+    assert rows.at("added_bits", 1).value == pytest.approx(bits[0] - bits[1], abs=5e-4)
+    assert rows.at("added_points", 1).value == pytest.approx(scores[1] - scores[0], abs=0.003)
 
 
 def test_points_of_a_regression_are_those_of_ridge_regression_and_it_has_no_bits():
@@ -234,36 +156,21 @@ def test_points_of_a_regression_are_those_of_ridge_regression_and_it_has_no_bits
         split: ((x[0] + x[1]) @ weights + 9 * rng.normal(size=x.shape[1])).tolist()
         for split, x in vectors.items()
     }
-    planted = Planted(vectors, labels, kind="regression", metric="corpus_spearman")
-    found = planted.found()
+    rows = measured(vectors, labels, kind="regression", metric="corpus_spearman")
     scores = []
     for layers in ([0], [0, 1]):
-        x = planted.features(*layers)
+        x = features_of(vectors, *layers)
         models = [
             Ridge(alpha=strength * 1500).fit(x["train"], labels["train"])
             for strength in LINEAR.ridge_l2
         ]
         best = min(models, key=lambda m: ((m.predict(x["dev"]) - labels["dev"]) ** 2).mean())
         scores.append(spearmanr(best.predict(x["test"]), labels["test"]).statistic)
-    (gain,) = found.layers
-    assert gain.points == pytest.approx(scores[1] - scores[0], abs=1e-4)
-    assert gain.points > 0.1
-    assert gain.points_interval[0] < gain.points < gain.points_interval[1]
-    assert (gain.bits, gain.bits_interval, found.left_out) == (None, None, 0)
-
-
-def test_a_copy_of_layer_0_adds_nothing():
-    """But for the prior: the weights of two copies cost half as much as one of twice their size."""
-    vectors = noise(7)
-    labels = classes(vectors)
-    copied = {split: np.stack([x[0], x[0]]) for split, x in vectors.items()}
-    planted = Planted(copied, labels)
-    (gain,) = planted.found().layers
-    alone, _ = coded(*fitted(planted, [0]), labels["test"])
-    weaker, _ = coded(*fitted(planted, [0], C=2 * C), labels["test"])
-    assert gain.bits == pytest.approx((alone - weaker).mean(), abs=1e-4)
-    assert gain.bits == pytest.approx(0, abs=0.005)
-    assert gain.points == pytest.approx(0, abs=0.01)
+    points = rows.at("added_points", 1)
+    assert points.value == pytest.approx(scores[1] - scores[0], abs=1e-4)
+    assert points.low < points.value < points.high
+    assert points.value > 0.1
+    assert rows.with_metric("added_bits") == rows.with_metric("examples_left_out") == []
 
 
 def test_what_only_the_layer_knows_is_added_bit_by_bit():
@@ -275,15 +182,14 @@ def test_what_only_the_layer_knows_is_added_bit_by_bit():
         wrong[split] = rng.random(n) < 0.1
         vectors[split] = np.stack([coins[0], coins[1] ^ wrong[split]])[:, :, None] * 2.0 - 1
         labels[split] = [f"{a}{b}" for a, b in coins.T]
-    planted = Planted(vectors, labels, words=4)
-    (gain,) = planted.found().layers
+    rows = measured(vectors, labels, words=4)
     # 1 bit less the entropy of the error; in these test sentences errors are as frequent as they are.
     share = wrong["test"].mean()
     expected = 1 + (1 - share) * np.log2(0.9) + share * np.log2(0.1)
     assert expected == pytest.approx(1 - 0.469, abs=0.05)
-    assert gain.bits == pytest.approx(expected, abs=0.01)
+    assert rows.at("added_bits", 1).value == pytest.approx(expected, abs=0.01)
     # Layer 0 guesses the second coin.
-    assert gain.points == pytest.approx(0.9 - 0.5, abs=0.03)
+    assert rows.at("added_points", 1).value == pytest.approx(0.9 - 0.5, abs=0.03)
 
 
 def test_few_sentences_have_no_intervals():
@@ -291,9 +197,10 @@ def test_few_sentences_have_no_intervals():
     labels = classes(vectors)
     few = {split: x if split != "test" else x[:, :19] for split, x in vectors.items()}
     labels["test"] = labels["test"][:19]
-    (gain,) = Planted(few, labels).found().layers
-    assert (gain.bits_interval, gain.points_interval) == (None, None)
-    assert gain.bits > 0
+    rows = measured(few, labels)
+    bits, points = rows.at("added_bits", 1), rows.at("added_points", 1)
+    assert (bits.interval, points.interval) == (None, None)
+    assert bits.value > 0
 
 
 FOUND = [

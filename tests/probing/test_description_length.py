@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from found_in_rows import code_in
 from planted_examples import one_cell
 
 from probes.measurements.measurement import get_measurement
 from probes.records.probe_spec import PROBES
+from probes.records.row import Rows
 from probes.statistics.partition import Partition
 from probes.training.family import Linear
 from probes.training.online_code import (
@@ -86,6 +86,17 @@ def test_a_document_with_sentences_in_several_blocks_counts_once():
     assert apart.item() == pytest.approx(math.sqrt(4 * 4 / 3))
 
 
+def bits(rows, layer=None, **axes):
+    """Length of a code."""
+    return rows.at("codelength", layer, "train", **axes).value
+
+
+def bits_per_label(rows, layer=None, **axes):
+    """Bits per label of the blocks that begin after 0 and after 5 examples."""
+    blocks = (rows.at("bits_per_label", layer, "train", examples=n, **axes) for n in (0, 5))
+    return [row.value for row in blocks]
+
+
 class PlantedCodes:
     """Codes of 12 labels in blocks of 5 and 7, whose bits follow from the layer."""
 
@@ -99,7 +110,7 @@ class PlantedCodes:
         return OnlineCode((5, 12), bits, torch.tensor([1.0] * len(bits)))
 
     def found(self, labels, n_outputs, sets=None):
-        """The codes of layers 2, 3 and 7, of which two fit in memory."""
+        """Rows of the codes of layers 2, 3 and 7, of which two fit in memory."""
         context = SimpleNamespace(
             spec=PROBES["linear"],
             layers=(2, 3, 7),
@@ -110,39 +121,38 @@ class PlantedCodes:
                 features=layers, labels=labels[None], sets=sets
             ),
         )
-        return code_in(get_measurement("description_length")(context))
+        return Rows.of(get_measurement("description_length")(context).rows)
 
 
 def test_layers_are_coded_in_groups_and_compared_with_codes_without_vectors(monkeypatch):
     codes = PlantedCodes(monkeypatch)
     labels = torch.tensor([0, 0, 1, 0, 1, 2, 0, 0, 1, 0, 2, 0])
-    found = codes.found(labels, 3)
+    rows = codes.found(labels, 3)
     assert codes.asked == [(3, "linear")] * 2
-    assert (found.code, found.starts) == ("online code", [0, 5])
-    assert [(x.layer, x.bits, [5 * x.per_label[0], 7 * x.per_label[1]]) for x in found.layers] == [
-        (2, 14, pytest.approx([5, 9])),
-        (3, 15, pytest.approx([5, 10])),
-        (7, 19, pytest.approx([5, 14])),
-    ]
-    assert found.layers[0].interval == pytest.approx((14 - 1.96, 14 + 1.96))
-    assert found.uniform_bits == pytest.approx(12 * math.log2(3))
+    # The first block after 0 examples has 5, the second after 5 has 7.
+    for layer, whole, second in ((2, 14, 9), (3, 15, 10), (7, 19, 14)):
+        assert bits(rows, layer) == whole
+        assert bits_per_label(rows, layer) == pytest.approx([5 / 5, second / 7])
+    interval = rows.at("codelength", 2, "train").interval
+    assert interval == pytest.approx((14 - 1.96, 14 + 1.96))
+    uniform = 12 * math.log2(3)
+    assert bits(rows, baseline="uniform code") == pytest.approx(uniform)
+    assert rows.at("compression", 2, "train").value == pytest.approx(uniform / 14)
     # After 0 0 1 0 1: 3.5, 2.5 and .5 of 6.5. Sent: 2 0 0 1 0 2 0.
     sent = [0.5, 3.5, 3.5, 2.5, 3.5, 0.5, 3.5]
     later = -sum(math.log2(x / 6.5) for x in sent)
-    assert found.prior_bits == pytest.approx(5 * math.log2(3) + later)
-    # The first block after 0 examples has 5, the second after 5 has 7.
-    assert found.prior_per_label == pytest.approx([math.log2(3), later / 7])
-    assert found.layers[0].per_label == [1, 9 / 7]
-    assert found.layers[0].compression == pytest.approx(12 * math.log2(3) / 14)
+    assert bits(rows, baseline="labels alone") == pytest.approx(5 * math.log2(3) + later)
+    per_label = bits_per_label(rows, baseline="labels alone")
+    assert per_label == pytest.approx([math.log2(3), later / 7])
 
 
 def test_sets_of_labels_are_sent_label_by_label(monkeypatch):
     codes = PlantedCodes(monkeypatch)
     sets = torch.tensor([[0.0, 0, 0], [1, 0, 1]])
     labels = torch.tensor([0, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1])
-    found = codes.found(labels, 3, sets)
+    rows = codes.found(labels, 3, sets)
     # Three decisions of one bit each; two are 0 1 1 0 1 and seven times 1, one is never present.
-    assert found.uniform_bits == pytest.approx(3 * 12)
+    assert bits(rows, baseline="uniform code") == pytest.approx(3 * 12)
     often = 5 - 7 * math.log2(3.5 / 6)
     never = 5 - 7 * math.log2(5.5 / 6)
-    assert found.prior_bits == pytest.approx(2 * often + never)
+    assert bits(rows, baseline="labels alone") == pytest.approx(2 * often + never)

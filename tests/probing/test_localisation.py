@@ -1,14 +1,14 @@
 """Measures of localisation against published numbers, hand computations and planted features."""
 
 import csv
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
-from found_in_rows import mixes_in
-from planted_context import task_context
+from gold_by_hand import gold_of
+from planted_context import planted_data, tagged_corpus, task_context
 
+from probes.examples.examples import collect_examples
+from probes.examples.scoring import Scorer
 from probes.measurements.measurement import get_measurement
 from probes.probing.localisation import (
     FEW_CLUSTERS,
@@ -22,11 +22,10 @@ from probes.probing.localisation import (
     rows_of_mixes,
 )
 from probes.records.probe_spec import PROBES
+from probes.records.row import Rows
 from probes.statistics.bootstrap import replicates, resample
-from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
-from probes.training.batches import Batches, batch_bounds
-from probes.training.features import InMemory
+from probes.tasks.builtin import tasks
 from probes.training.fit import FitSeed, fit, predict
 
 PUBLISHED = {
@@ -64,8 +63,7 @@ def test_expected_layers_are_the_published_ones(cumulative, task):
 
 def simulated(n, shares):
     """Gold labels of n one-word sentences, and predictions of which these shares are right."""
-    rng = np.random.default_rng(0)
-    gold = Gold(np.ones(n, dtype=np.int64), np.arange(n), ("a", "b"), np.zeros(n, dtype=bool))
+    rng, gold = np.random.default_rng(0), gold_of(np.ones(n, dtype=np.int64))
     right = np.arange(n) < np.round(np.array(shares) * n)[:, None]
     return gold, rng.permuted(right, axis=1).astype(np.int64)
 
@@ -131,152 +129,110 @@ def test_the_t_interval_over_samples_by_hand():
     assert (same.value, same.interval, same.missing) == (2.0, (2.0, 2.0), None)
 
 
-class PlainScorer:
-    """Accuracy or Spearman of predictions, as `Scorer` has them."""
-
-    def __init__(self, labels, sentences, classes):
-        names = [str(c) for c in range(classes)]
-        nothing = np.zeros(len(labels), dtype=bool)
-        self.gold = Gold(labels.numpy(), sentences.numpy(), tuple(names), nothing)
-        self.names = ("accuracy",) if classes else ("corpus_spearman",)
-
-    def scores(self, rows):
-        found = metrics.get(self.names[0])(self.gold, rows)
-        return [{self.names[0]: float(value)} for value in found]
-
-
 PLANTED = 2
 
 
-def planted(n, seed, regression, strength=1.5):
-    """Four layers of noise, the label added to some features of one."""
-    torch.manual_seed(seed)
-    x = torch.randn(4, n, 8)
-    y = torch.randn(n) if regression else torch.randint(3, (n,))
-    code = y[:, None] * torch.ones(3) if regression else torch.eye(3)[y]
-    x[PLANTED, :, :3] += strength * code
-    sentences = torch.arange(n) // 4
-    return Batches(InMemory(x), y[None], torch.ones(1, n), sentences, batch_bounds(sentences))
+def planted_findings(regression, strength=1.5):
+    """Localisation of a label that is added to some features of one of four layers of noise.
 
-
-class PlantedData:
-    """Stands for `ProbingData`: planted features in place of stored vectors."""
-
-    def __init__(self, regression, at_once, strength):
-        sizes = {"train": 3000, "dev": 800, "test": 800}
-        self._parts = {
-            split: planted(n, i, regression, strength) for i, (split, n) in enumerate(sizes.items())
-        }
-        self.n_outputs, self.sets, self.width_read = 0 if regression else 3, None, 8
-        self.scorers = {
-            split: PlainScorer(
-                self._parts[split].labels[0], self._parts[split].sentences, self.n_outputs
-            )
-            for split in ("dev", "test")
-        }
-        kind = "regression" if regression else "classification"
-        self.examples = SimpleNamespace(task=SimpleNamespace(kind=kind))
-        self._at_once = at_once
-
-    def group_layers(self, memory, spec, n_cells):
-        return self._at_once, 1
-
-    def features(self, layers, room):
-        assert list(layers) == [0, 1, 2, 3]
-        return {split: part.features for split, part in self._parts.items()}
-
-    def batches(self, split, features):
-        assert features is self._parts[split].features
-        return self._parts[split]
-
-    def sentences(self, split):
-        return self._parts[split].sentences
-
-    def computed_once(self, features, room):
-        return features
-
-    def in_labels_unit(self, predicted):
-        return predicted
-
-
-def planted_findings(regression, at_once=9, strength=1.5):
-    """Findings of localisation, predictions, those of plain probes, and the test scorer."""
-    data = PlantedData(regression, at_once, strength)
+    Returns:
+        rows, predictions, those of plain probes, and the test scorer.
+    """
+    rng, vectors, labels = np.random.default_rng(0), {}, {}
+    for split, n in {"train": 3000, "dev": 800, "test": 800}.items():
+        y = rng.normal(size=n) if regression else rng.integers(0, 3, n)
+        code = y[:, None] * np.ones(3) if regression else np.eye(3)[y]
+        vectors[split] = rng.normal(size=(4, n, 8))
+        vectors[split][PLANTED, :, :3] += strength * code
+        labels[split] = y.tolist() if regression else [str(k) for k in y]
+    about = {"kind": "regression", "metric": "corpus_spearman"} if regression else {}
+    data = planted_data(vectors, labels, words=4, **about)
     found = get_measurement("localisation")(task_context(data, dict.fromkeys(range(4), 1)))
-    train, dev, test = data._parts.values()
+    features = data.features(range(4), 0)
+    train, dev = (data.batches(split, features[split]) for split in ("train", "dev"))
     plain = fit(train, dev, data.n_outputs, PROBES["linear"], [FitSeed()])
-    isolated = predict(plain, test.features, data.n_outputs, PROBES["linear"])[:, 0].numpy()
-    return mixes_in(found), found.arrays["predicted"], isolated, data.scorers["test"]
+    isolated = predict(plain, features["test"], data.n_outputs, PROBES["linear"])[:, 0].numpy()
+    rows = Rows.of(found.rows)
+    return rows, found.arrays["predicted"], data.in_labels_unit(isolated), data.scorers["test"]
+
+
+def weights_of(rows, layer, **sample):
+    """Weights of the mix of the layers up to one, by layer."""
+    given = (rows.at("mix_weight", layer, "train", of=k, **sample) for k in range(layer + 1))
+    return [row.value for row in given]
 
 
 @pytest.mark.parametrize("regression", [False, True], ids=["classes", "numbers"])
 def test_a_planted_feature_is_found_at_its_layer_by_every_measure(regression):
-    found, predicted, isolated, scorer = planted_findings(regression)
+    rows, predicted, isolated, scorer = planted_findings(regression)
     name = scorer.names[0]
     alone = [row[name] for row in scorer.scores(isolated)]
     assert int(np.argmax(alone)) == PLANTED
-    assert found.expected_layer.value == pytest.approx(PLANTED, abs=0.15)
-    assert found.expected_layer.interval == pytest.approx((PLANTED, PLANTED), abs=0.25)
-    assert found.centre_of_gravity.value == pytest.approx(PLANTED, abs=0.1)
-    low, high = found.centre_of_gravity.interval
-    assert low <= found.centre_of_gravity.value <= high
+    expected, centre = rows.at("expected_layer"), rows.at("centre_of_gravity")
+    assert expected.value == pytest.approx(PLANTED, abs=0.15)
+    assert expected.interval == pytest.approx((PLANTED, PLANTED), abs=0.25)
+    assert centre.value == pytest.approx(PLANTED, abs=0.1)
+    assert centre.low <= centre.value <= centre.high
     # Of 2 bits: the last traces of a useless layer cost so little that they fade slowly.
-    assert found.kl.value > 1
-    assert found.mixes[3].weights[PLANTED] > 0.8
+    assert rows.at("kl").value > 1
     # Learnt on the whole split, and on two samples of it.
-    assert len(found.sample_weights) == 3
-    assert found.sample_weights[0] == pytest.approx(found.mixes[3].weights)
-    assert found.sample_weights[1] != found.sample_weights[2]
-    assert all(row[PLANTED] > 0.8 for row in found.sample_weights)
+    learnt = [weights_of(rows, 3), *(weights_of(rows, 3, sample=k) for k in (1, 2))]
+    assert len({*map(tuple, learnt)}) == 3
+    assert all(weights[PLANTED] > 0.8 for weights in learnt)
     # The mix of layer 0 alone is the probe of layer 0, fitted as that is.
     if regression:
         np.testing.assert_allclose(predicted[0], isolated[0], atol=1e-4)
     else:
         assert (predicted[0] != isolated[0]).mean() < 0.02
     # The mix up to the planted layer is as good as that layer.
-    assert found.mixes[PLANTED].test.value == pytest.approx(alone[PLANTED], abs=0.02)
-    low, high = found.mixes[PLANTED].test.interval
-    assert low < found.mixes[PLANTED].test.value < high
+    mixes = [rows.at("mix_score", layer) for layer in range(4)]
+    assert mixes[PLANTED].value == pytest.approx(alone[PLANTED], abs=0.02)
+    assert mixes[PLANTED].low < mixes[PLANTED].value < mixes[PLANTED].high
     # The stored predictions give the recorded scores.
     stored = [row[name] for row in scorer.scores(predicted)]
-    assert stored == pytest.approx([mix.test.value for mix in found.mixes])
+    assert stored == pytest.approx([row.value for row in mixes])
 
 
 def test_features_of_pure_noise_have_no_expected_layer():
-    found, _, _, _ = planted_findings(False, strength=0.0)
-    assert found.total_gain.interval[0] < 0 < found.total_gain.interval[1]
-    assert (found.expected_layer.value, found.expected_layer.why) == (None, NO_GAIN)
+    rows, *_ = planted_findings(False, strength=0.0)
+    gain, layer = rows.at("total_gain"), rows.at("expected_layer")
+    assert gain.low < 0 < gain.high
+    assert (layer.value, layer.why) == (None, NO_GAIN)
 
 
 def test_what_follows_from_weights_and_predictions_by_hand():
     """Three layers; of 400 one-word sentences the mixes get 200, 300 and 300 right."""
-    n = 400
-    labels, sentences = torch.ones(n, dtype=torch.int64), torch.arange(n)
-    scorer = PlainScorer(labels, sentences, 2)
-    rows = np.stack([np.arange(n) < right for right in (200, 300, 300)]).astype(np.int64)
+    n, train = 400, [["w1"], ["w4"]]
+    corpus = tagged_corpus({"train": train, "dev": [["w1"]] * n, "test": [["w1"]] * n})
+    examples = collect_examples(tasks.get("pos"), corpus, "plain")
+    predicted = np.stack([np.arange(n) >= right for right in (200, 300, 300)]).astype(np.int64)
     weights = np.array(
         [[1, 0, 0], [0.5, 0.5, 0], [0.25, 0.25, 0.5], [0.25, 0.5, 0.25], [0.5, 0, 0.5]]
     )
-    found = mixes_in(
+    rows = Rows.of(
         rows_of_mixes(
-            weights, [0.1, 0.2, 0.3], {"dev": rows, "test": rows}, {"dev": scorer, "test": scorer}
+            weights,
+            [0.1, 0.2, 0.3],
+            dict.fromkeys(("dev", "test"), predicted),
+            {split: Scorer(examples, split) for split in ("dev", "test")},
         )
     )
-    assert [mix.weights for mix in found.mixes] == [[1], [0.5, 0.5], [0.25, 0.25, 0.5]]
-    assert [mix.strength for mix in found.mixes] == [0.1, 0.2, 0.3]
-    assert [mix.test.value for mix in found.mixes] == [0.5, 0.75, 0.75]
+    assert [weights_of(rows, k) for k in range(3)] == [[1], [0.5, 0.5], [0.25, 0.25, 0.5]]
+    assert [weights_of(rows, 2, sample=k) for k in (1, 2)] == weights[3:].tolist()
+    assert [rows.at("mix_strength", k, "train").value for k in range(3)] == [0.1, 0.2, 0.3]
+    for split in ("dev", "test"):
+        assert [rows.at("mix_score", k, split).value for k in range(3)] == [0.5, 0.75, 0.75]
     half = 1.96 * np.sqrt(0.25 * 0.75 / n)
-    assert found.mixes[2].test.interval == pytest.approx((0.75 - half, 0.75 + half), abs=0.006)
+    assert rows.at("mix_score", 2).interval == pytest.approx((0.75 - half, 0.75 + half), abs=0.006)
     # 100 words more, all of them gained by layer 1.
-    assert found.total_gain.value == 0.25
-    assert found.total_gain.interval == pytest.approx((0.25 - half, 0.25 + half), abs=0.006)
-    assert found.expected_layer.value == 1
-    assert found.expected_layer.interval == (1, 1)
+    gain, expected = rows.at("total_gain"), rows.at("expected_layer")
+    assert (gain.value, expected.value, expected.interval) == (0.25, 1, (1, 1))
+    assert gain.interval == pytest.approx((0.25 - half, 0.25 + half), abs=0.006)
     # Centre 1.25, of the samples 1 and 1: an error of .25; the largest centre is 2.
-    assert found.centre_of_gravity.value == 1.25
-    assert found.centre_of_gravity.interval == pytest.approx((1.25 - 4.302653 * 0.25, 2))
+    centre, kl = rows.at("centre_of_gravity"), rows.at("kl")
+    assert centre.value == 1.25
+    assert centre.interval == pytest.approx((1.25 - 4.302653 * 0.25, 2))
     # log₂ 3 less an entropy of 1.5 bits; of the samples 1.5 and 1: an error of √(.5² / 2), whose
     # interval reaches beyond 0 and log₂ 3, the least and the most that there can be.
-    assert found.kl.value == pytest.approx(np.log2(3) - 1.5)
-    assert found.kl.interval == pytest.approx((0, np.log2(3)))
-    assert found.sample_weights == weights[2:].tolist()
+    assert kl.value == pytest.approx(np.log2(3) - 1.5)
+    assert kl.interval == pytest.approx((0, np.log2(3)))

@@ -1,9 +1,10 @@
 """Changed sentences, by hand."""
 
 import pytest
-from sentences import sentence_with_tree
+from rules import corpus_of
+from sentences import bracketed, sentence_with_tree
 
-from probes.data.sentence import Corpus, Mention, Sentence
+from probes.data.sentence import Mention, Sentence
 from probes.probing import malformed
 from probes.probing.malformed import Changed, OtherNames, moved
 
@@ -58,13 +59,8 @@ def test_without_arguments_or_trees_nothing_changes_and_a_root_always_remains():
 
 def test_the_first_half_is_left_of_a_cut_sentence():
     words = "abcde"
-    assert [cut(example_sentence(words[:n], (), ())) for n in (1, 2, 3, 4, 5)] == [
-        None,
-        (0,),
-        (0, 1),
-        (0, 1),
-        (0, 1, 2),
-    ]
+    halves = [cut(example_sentence(words[:n], (), ())) for n in (1, 2, 3, 4, 5)]
+    assert halves == [None, (0,), (0, 1), (0, 1), (0, 1, 2)]
 
 
 def test_a_sentence_is_always_shuffled_in_the_same_way():
@@ -92,40 +88,38 @@ def test_a_span_survives_where_its_words_stay_side_by_side_and_in_order():
     assert moved((3, 5), (3,)) is None
 
 
-def named(name, text, mentions=(), document="", feats=None):
-    """A sentence in which capitalised words are proper nouns; feats by word."""
-    words = tuple(text.split())
+def named(name, text, document="", feats=None):
+    """A sentence in which capitalised words are proper nouns; mentions by type, feats by word."""
+    words, spans = bracketed(text)
     tags = tuple("PROPN" if word[0].isupper() else "NOUN" for word in words)
     every = tuple({"Number": (feats or {}).get(word, "Sing")} for word in words)
-    of = tuple(Mention(f"e{i}", kind, span) for i, (kind, span) in enumerate(mentions))
-    return Sentence(name, "en", words, upos=tags, feats=every, mentions=of, document=document)
+    mentions = tuple(Mention(f"e{i}", kind, span) for i, (kind, span) in enumerate(spans))
+    return Sentence(name, "en", words, upos=tags, feats=every, mentions=mentions, document=document)
 
 
 def test_names_are_replaced_by_others_of_their_type_length_and_morphology():
     train = (
-        named("a", "Ann Lee met Bob in Paris", [("person", (0, 2)), ("person", (3, 4))]),
+        named("a", "[person Ann Lee] met [person Bob] in Paris"),
         # The city of the shortest mention around it, not of the person that it is said of.
-        named("b", "men of Rome saw Eve", [("person", (0, 3)), ("place", (2, 3)), ("person", (4, 5))]),
-        named("c", "the Smiths of Rome", [("person", (0, 4)), ("place", (3, 4))], feats={"Smiths": "Plur"}),
-    )  # fmt: skip
-    replace = OtherNames(Corpus("c", "1", "MIT", {"train": train, "dev": (), "test": ()}))
+        named("b", "[person men of [place Rome]] saw [person Eve]"),
+        named("c", "[person the Smiths of [place Rome]]", feats={"Smiths": "Plur"}),
+    )
+    replace = OtherNames(corpus_of(train, (), ()))
 
-    def of(text, *mentions, **more):
-        return replace(named("t", text, mentions, **more))
+    def of(text, **more):
+        return replace(named("t", text, **more))
 
     # Alone of its kind, as are "Ann Lee" of two words, "Smiths" and, without a type, "Paris".
-    assert of("Ann Lee saw", ("person", (0, 2))) is None
-    assert of("Bob saw", ("person", (0, 1))) == Changed(("Eve", "saw"), (0, 1))
-    assert of("Eve saw Bob", ("person", (0, 1)), ("person", (2, 3))).words == ("Bob", "saw", "Eve")
-    assert of("Zed saw", ("person", (0, 1))).words[0] in ("Bob", "Eve")
-    assert of("Rome", ("place", (0, 1))) is None
-    assert of("Milan", ("place", (0, 1))).words == ("Rome",)
-    assert of("Joneses", ("person", (0, 1)), feats={"Joneses": "Plur"}).words == ("Smiths",)
-    assert of("Joneses", ("place", (0, 1)), feats={"Joneses": "Plur"}) is None
+    assert of("[person Ann Lee] saw") is None
+    assert of("[person Bob] saw") == Changed(("Eve", "saw"), (0, 1))
+    assert of("[person Eve] saw [person Bob]").words == ("Bob", "saw", "Eve")
+    assert of("[person Zed] saw").words[0] in ("Bob", "Eve")
+    assert of("[place Rome]") is None
+    assert of("[place Milan]").words == ("Rome",)
+    assert of("[person Joneses]", feats={"Joneses": "Plur"}).words == ("Smiths",)
+    assert of("[place Joneses]", feats={"Joneses": "Plur"}) is None
     assert of("no name") is None
     # The same name in all sentences of a document; in many documents either.
-    places = [
-        {of("Zed", ("person", (0, 1)), document=f"d{i}").words for _ in range(2)} for i in range(99)
-    ]
-    assert all(len(each) == 1 for each in places)
-    assert set.union(*places) == {("Bob",), ("Eve",)}
+    names = [{of("[person Zed]", document=f"d{i}").words for _ in range(2)} for i in range(99)]
+    assert all(len(same) == 1 for same in names)
+    assert set.union(*names) == {("Bob",), ("Eve",)}

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from gold_by_hand import gold_of
 from planted_context import tagged_corpus
 from tiny_runs import run
 
@@ -12,7 +13,6 @@ from probes.examples.scoring import Scorer
 from probes.measurements.measurement import get_measurement
 from probes.probing.scores import intervals_by_metric
 from probes.records.row import Rows
-from probes.statistics.gold import Gold
 from probes.tasks.builtin import tasks
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
@@ -85,10 +85,8 @@ def test_rows_say_everything_that_is_known_of_scores():
         ("f1", "test", "label"),
     }
     assert found.at("accuracy", 0).value == 0.75
-    assert (found.at("recall", 0, label="N").value, found.at("recall", 0, label="N").n) == (
-        0.75,
-        40,
-    )
+    recall = found.at("recall", 0, label="N")
+    assert (recall.value, recall.n) == (0.75, 40)
     rules = {x.axes["baseline"] for x in found.along("baseline")}
     assert {"majority", "type majority"} <= rules | {
         x.axes["reference"] for x in found.along("reference")
@@ -96,22 +94,18 @@ def test_rows_say_everything_that_is_known_of_scores():
     assert all(x.layer is None for x in found.along("baseline"))
 
 
-def gold(n):
-    """The same label for n one-word sentences."""
-    return Gold(np.ones(n, dtype=np.int64), np.arange(n), ("a", "b"), np.zeros(n, dtype=bool))
-
-
 def test_every_metric_has_its_interval():
     right = np.ones((1, 30), dtype=np.int64)
-    found = intervals_by_metric(gold(30), ("accuracy", "macro_f1"), right)
+    found = intervals_by_metric(gold_of(np.ones(30, dtype=int)), ("accuracy", "macro_f1"), right)
     assert found == {"accuracy": [(1.0, 1.0)], "macro_f1": [(1.0, 1.0)]}
 
 
 def test_an_undefined_metric_has_none():
     # NSpr covers sentences of 5 to 50 words; these have one.
-    numbers = Gold(np.ones(40), np.arange(40), (), np.zeros(40, dtype=bool))
     rows = np.stack([np.zeros(40), np.ones(40)])
-    assert intervals_by_metric(numbers, ("nspr",), rows) == {"nspr": [None, None]}
+    assert intervals_by_metric(gold_of(np.ones(40), classes=()), ("nspr",), rows) == {
+        "nspr": [None, None]
+    }
 
 
 def test_a_cache_that_cannot_be_written_costs_nothing_but_a_line(tiny_bert, tmp_path, capsys):

@@ -5,17 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from drawn import view_of
-from found_in_rows import controls_in
+from finding_rows import values_along
 from planted_context import PlantedContext, draw, tagged_corpus
 from results_by_hand import changed, make_result
+from rules import task_of
 from scipy.stats import t
 from sklearn.metrics import balanced_accuracy_score
 
 from probes.examples.examples import collect_examples
 from probes.examples.scoring import control_labels, control_metric, has_types
 from probes.measurements.measurement import get_measurement
+from probes.records.row import Rows
 from probes.tasks.builtin import tasks
-from probes.tasks.task import Example, Task
+from probes.tasks.task import Example
 from probes.training.fit import FitSeed
 
 
@@ -64,7 +66,7 @@ def test_control_values_of_a_regression_are_values_of_the_task():
         for i, word in enumerate(sentence.words):
             yield Example(float(int(word[1:]) % 3), (i, i + 1), type=word)
 
-    number = Task("number", 1, ("upos",), "word", "regression", "mae", (), rule, "")
+    number = task_of(rule, "regression", "mae", needs=("upos",))
     made = tagged_corpus({name: draw(k, 50) for k, name in enumerate(("train", "dev", "test"))})
     drawn = control_labels(collect_examples(number, made, "masked"), "dev", [0])
     assert drawn.dtype == np.float64
@@ -76,7 +78,7 @@ def test_without_types_there_is_no_control():
         for i, tag in enumerate(sentence.upos):
             yield Example(tag, (i, i + 1))
 
-    bare = Task("bare", 1, ("upos",), "word", "classification", "accuracy", (), rule, "")
+    bare = task_of(rule, needs=("upos",))
     made = tagged_corpus({name: draw(k, 20) for k, name in enumerate(("train", "dev", "test"))})
     assert not has_types(collect_examples(bare, made, "masked"))
     without = changed(make_result(p_best=False), "examples", typed=False)
@@ -92,7 +94,7 @@ def with_errors(labels, wrong):
 
 
 def measured(examples, errors, extent, control_errors):
-    """Selectivity of probes with these errors on the task, and on each draw of control labels.
+    """Rows of selectivity of probes with these errors on the task, and on each draw of control labels.
 
     Every fit is checked to be given the labels of its draw.
     """
@@ -109,21 +111,20 @@ def measured(examples, errors, extent, control_errors):
     scores = {layer: with_errors(gold, n) for layer, n in errors.items()}
     dev = dict.fromkeys(errors, 0.5)
     context = PlantedContext(examples, scores, dev, extent, control)
-    return controls_in(get_measurement("selectivity")(context)), context
+    return Rows.of(get_measurement("selectivity")(context).rows), context
 
 
 def test_selectivity_is_the_score_of_the_task_minus_that_of_the_control(examples):
-    found, context = measured(examples, {4: 100}, {4: 2}, lambda layer, number: 300)
-    (layer,) = found.layers
-    assert layer.layer == 4
-    assert layer.task == pytest.approx(301 / 401)
-    assert layer.controls == pytest.approx([101 / 401] * 2)
-    assert layer.value == pytest.approx(200 / 401)
-    low, high = layer.interval
+    rows, context = measured(examples, {4: 100}, {4: 2}, lambda layer, number: 300)
+    (row,) = rows.with_metric("selectivity")
+    assert (row.layer, row.value) == (4, pytest.approx(200 / 401))
+    assert rows.at("accuracy", 4).value == pytest.approx(301 / 401)
+    assert values_along(rows, "draw", "accuracy", 4) == pytest.approx([101 / 401] * 2)
     # Sentences are all right or all wrong in both: 10 both wrong, 20 right in the task alone.
     half = 1.96 * np.sqrt(0.5 * 0.5 / 41)
-    assert (low, high) == (pytest.approx(0.5 - half, abs=0.03), pytest.approx(0.5 + half, abs=0.03))
-    assert (found.common, found.sd, found.df) == (2, 0, 1)
+    assert row.interval == pytest.approx((0.5 - half, 0.5 + half), abs=0.03)
+    spread = rows.at("control_sd")
+    assert (spread.value, spread.n) == (0, 1)
     assert len(context.asked) == 1
 
 
@@ -136,28 +137,26 @@ def test_every_draw_counts_and_intervals_know_of_others(n):
     """Every sentence is as right as the next, so that draws alone differ, at all layers alike."""
     alike = pos(train=draw(0, 50), dev=draw(1, 20), test=draw(2, 40))
     place = np.arange(400) % 10
-    found, _ = measured(
-        alike,
-        dict.fromkeys(range(3), 0),
-        dict.fromkeys(range(3), n),
-        lambda _, k: place < ERRORS[k],
+    layers = range(3)
+    rows, _ = measured(
+        alike, dict.fromkeys(layers, 0), dict.fromkeys(layers, n), lambda _, k: place < ERRORS[k]
     )
     sd = np.std(ERRORS[:n], ddof=1) / 10
     # The same draws at three layers tell no more than at one.
-    assert (found.sd, found.df) == (pytest.approx(sd), n - 1)
+    assert (rows.at("control_sd").value, rows.at("control_sd").n) == (pytest.approx(sd), n - 1)
     value = np.mean(ERRORS[:n]) / 10
     half = t(n - 1).ppf(0.975) * sd / np.sqrt(n)
-    for layer in found.layers:
-        assert layer.value == pytest.approx(value)
+    for row in rows.with_metric("selectivity"):
+        assert row.value == pytest.approx(value)
         # Three standard errors of a quantile of 2,000 draws.
-        assert layer.interval == pytest.approx((value - half, value + half), abs=0.2 * half)
+        assert row.interval == pytest.approx((value - half, value + half), abs=0.2 * half)
 
 
 def test_intervals_end_where_differences_of_scores_do():
     """Two draws, one always right and one never: ± 12.7 · .5 around 0.5."""
     alike, never = pos(train=draw(0, 50), dev=draw(1, 20), test=draw(2, 40)), np.full(400, True)
-    found, _ = measured(alike, {0: 0}, {0: 2}, lambda _, k: never if k else ~never)
-    assert [(x.value, x.interval) for x in found.layers] == [(0.5, (-1, 1))]
+    rows, _ = measured(alike, {0: 0}, {0: 2}, lambda _, k: never if k else ~never)
+    assert rows.at("selectivity", 0)[1:5] == (0.5, 0, -1, 1)
 
 
 @pytest.mark.slow
@@ -168,8 +167,8 @@ def test_intervals_cover_the_selectivity_over_all_draws():
     place, covered = np.arange(400) % 10, 0
     for _ in range(200):
         wrong = rng.binomial(10, 0.5, 3)
-        found, _ = measured(alike, {0: 0, 1: 0}, {0: 3, 1: 3}, lambda _, k, w=wrong: place < w[k])
-        low, high = found.layers[0].interval
+        rows, _ = measured(alike, {0: 0, 1: 0}, {0: 3, 1: 3}, lambda _, k, w=wrong: place < w[k])
+        low, high = rows.at("selectivity", 0).interval
         covered += low <= 0.5 <= high
     assert 0.9 * 200 <= covered <= 0.99 * 200
 
@@ -193,21 +192,21 @@ def test_a_task_with_class_weights_is_compared_by_balanced_accuracy():
     made = tagged_corpus({"train": draw(0, 50), "dev": draw(1, 20), "test": draw(2, 40)})
     balanced = collect_examples(weighted, made, "masked")
     wrong = (np.arange(400) % 3 == 0, np.arange(400) % 2 == 0)
-    found, context = measured(balanced, {4: 0}, {4: 2}, lambda _, k: wrong[k])
+    rows, context = measured(balanced, {4: 0}, {4: 2}, lambda _, k: wrong[k])
     truth = [balanced.targets("test"), *control_labels(balanced, "test", range(2))]
     given = [context.scores[4], *map(with_errors, truth[1:], wrong)]
     task, *controls = map(balanced_accuracy_score, truth, given)
-    (layer,) = found.layers
-    assert (found.metric, layer.task) == ("balanced_accuracy", pytest.approx(task))
-    assert layer.controls == pytest.approx(controls)
-    assert layer.value == pytest.approx(task - np.mean(controls))
+    assert rows.at("balanced_accuracy", 4).value == pytest.approx(task)
+    assert values_along(rows, "draw", "balanced_accuracy", 4) == pytest.approx(controls)
+    value = rows.at("selectivity", 4).value
+    assert value == pytest.approx(task - np.mean(controls))
     # By accuracy it would be another number.
-    assert abs(layer.value - (1 - (2 / 3 + 1 / 2) / 2)) > 0.005
+    assert abs(value - (1 - (2 / 3 + 1 / 2) / 2)) > 0.005
 
 
 def test_with_very_few_sentences_there_are_no_intervals():
     few = pos(train=draw(0, 50), dev=draw(1, 20), test=draw(2, 19))
-    found, _ = measured(few, {0: 19, 1: 0}, {0: 2, 1: 2}, lambda layer, number: 95)
-    assert [x.interval for x in found.layers] == [None, None]
-    assert found.sd is not None
-    assert [x.value for x in found.layers] == pytest.approx([0.4, 0.5])
+    rows, _ = measured(few, {0: 19, 1: 0}, {0: 2, 1: 2}, lambda layer, number: 95)
+    assert [x.interval for x in rows.with_metric("selectivity")] == [None, None]
+    assert [x.value for x in rows.with_metric("selectivity")] == pytest.approx([0.4, 0.5])
+    assert rows.at("control_sd") is not None

@@ -10,7 +10,6 @@ import torch
 from board_by_hand import put, put_evidence
 from hypothesis import given
 from hypothesis import strategies as st
-from plugged_in import change_measurement
 from results_by_hand import changed, make_result, variance_rows, with_seeds
 
 from probes.common.errors import UserError
@@ -31,7 +30,7 @@ from probes.run.job_record import provenance
 )
 def test_a_record_is_complete_if_it_has_the_layers_and_seeds_asked_for(layers, seeds, complete):
     record = make_result(n_layers=4).model_copy(update={"extent": {0: 1, 1: 2}})
-    assert get_measurement("scores").is_complete(record, Request(layers, 4, seeds)) == complete
+    assert get_measurement("scores").covers(record, Request(layers, 4, seeds)) == complete
 
 
 def test_scores_are_silver_if_the_task_needs_what_a_machine_made():
@@ -127,17 +126,14 @@ def test_evidence_joins_the_scores_of_its_model_and_inputs(tmp_path):
     assert by_name == {("m", "pos"): Rows.of(found), ("m", "srl"): None, ("other", "pos"): None}
 
 
-def test_of_several_records_of_evidence_the_present_latest_and_most_complete_counts(
-    tmp_path, monkeypatch
-):
+def test_of_several_records_of_evidence_the_current_and_most_complete_counts(tmp_path):
     path = put(tmp_path, "m", "pos", 9, p_best=False)
 
     def variances(sd):
         return variance_rows({}, sd, 1)
 
     def counts():
-        frame = load(tmp_path)
-        records = frame.only(~frame.headers["older"]).records()
+        records = load(tmp_path).records()
         orders = records, dict(reversed(records.items()))
         found = [
             results_with_evidence(order)[path].row("training_variance", "training_sd").value
@@ -150,29 +146,27 @@ def test_of_several_records_of_evidence_the_present_latest_and_most_complete_cou
     for other, sd in ((present + 1, 0.3), (present, 0.2), (present - 1, 0.1)):
         put_evidence(path, "training_variance", variances(sd), version=other)
     assert counts() == 0.2
-    change_measurement(monkeypatch, "training_variance", version=9)
-    assert counts() == 0.3
-    # Other options count for less than an older version, and layers for more than their place.
-    other = {"settings": {"x": 1}, "version": present + 2, "extent": {0: 5, 1: 5}}
+    # Other options count for less than fewer layers, and layers for more than their place.
+    other = {"settings": {"x": 1}, "extent": {0: 5, 1: 5}}
     put_evidence(path, "training_variance", variances(0.4), **other)
-    assert counts() == 0.3
+    assert counts() == 0.2
     for folder, extent in (("a", {0: 5, 1: 6}), ("z", {0: 5})):
         there = tmp_path / folder / "m" / "c"
         there.mkdir(parents=True)
-        more = {"version": present + 1, "extent": extent}
-        put_evidence(path, "training_variance", variances(0.5), **more).rename(
+        put_evidence(path, "training_variance", variances(0.5), extent=extent).rename(
             there / "x-01234567.json"
         )
-        put_evidence(path, "training_variance", variances(0.3), version=present + 1)
+        put_evidence(path, "training_variance", variances(0.2))
         assert counts() == 0.5
 
 
 def test_evidence_of_a_measurement_that_is_not_known_stays_plain(tmp_path):
     path = put(tmp_path, "m", "pos", 9, p_best=False)
     record = load(tmp_path).records()[path]
-    update = {"measurement": "wug", "key": "e" * 64, "rows": Rows.of([Row("a", 1.0)])}
+    key = record_key(record.inputs, "wug", record.measurement_version, {})
+    update = {"measurement": "wug", "key": key, "rows": Rows.of([Row("a", 1.0)])}
     other = record.model_copy(update={**update, "behind": read_result(path).headline})
-    write_record(path.with_name(record_name("pos", "linear", "wug", "e" * 64)), other, {})
+    write_record(path.with_name(record_name("pos", "linear", "wug", key)), other, {})
     assert read_result(path).evidence_rows("wug") == Rows.of([Row("a", 1.0)])
 
 

@@ -39,7 +39,7 @@ def test_sums_by_hand(shared):
     assert (arrays["sums"][:, :, 1] == 1).all()
     assert arrays.keys() == {"layers", "sums"}
     draws = resample(N)
-    found = of_all_layers(read_result(path), path)
+    found = of_all_layers(read_result(path))
     assert found.values[1] == pytest.approx(draws[:, 20:].sum(1) / N)
 
 
@@ -50,7 +50,7 @@ def test_resamples_of_documents_are_the_same_from_sums_and_from_predictions(tmp_
     found = []
     for folder in ("results", "shared"):
         (path,) = (tmp_path / folder).glob("m*/c/*-scores-*.json")
-        found.append(of_all_layers(read_result(path), path))
+        found.append(of_all_layers(read_result(path)))
     assert set(np.load(path.with_suffix(".npz"))) == {"layers", "sums"}
     for what in ("scores", "values", "influence", "noise", "training"):
         np.testing.assert_array_equal(*(getattr(each, what) for each in found))
@@ -184,4 +184,4 @@ def test_inconsistent_arrays_are_named(results, shared, folder, change):
     change(arrays)
     np.savez(path.with_suffix(".npz"), **arrays)
     with pytest.raises(UserError, match=r"\.npz: .*[Dd]elete"):
-        of_all_layers(read_result(path), path)
+        of_all_layers(read_result(path))

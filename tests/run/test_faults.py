@@ -127,13 +127,14 @@ def test_a_full_disk_is_reported_and_the_run_continues_when_there_is_room(
     small_disk, tiny_bert, tmp_path, kilobytes
 ):
     disk = small_disk(kilobytes)
+    settings = {"tasks": ("pos", "depth"), "probes": ("linear", "mlp")}
     with pytest.raises(UserError, match=r"free some space|are free; choose another"):
-        run_pos(tiny_bert, disk, tasks=("pos", "depth"), probes=("linear", "mlp"))
+        run_pos(tiny_bert, disk, **settings)
     for path, result in find_results(disk).items():
         assert read_arrays(path)["predicted"].shape[-1] == result.examples.n["test"]
     subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
-    run_pos(tiny_bert, disk, tasks=("pos", "depth"), probes=("linear", "mlp"))
-    run_pos(tiny_bert, tmp_path / "ample", tasks=("pos", "depth"), probes=("linear", "mlp"))
+    run_pos(tiny_bert, disk, **settings)
+    run_pos(tiny_bert, tmp_path / "ample", **settings)
     assert written(disk) == written(tmp_path / "ample")
 
 
@@ -153,10 +154,8 @@ def test_too_little_memory_for_a_batch_makes_the_passes_smaller(tiny_bert, tmp_p
     # The longest text, which is read first, takes three windows of 64.
     assert (max(sizes), line["tokens"]) == (192, 96)
     for layer in range(3):
-        one, other = (
-            np.load(next((tmp_path / name / "cache").rglob(f"layer-0{layer}.npy")))
-            for name in ("ample", "tight")
-        )
+        caches = (tmp_path / name / "cache" for name in ("ample", "tight"))
+        one, other = (np.load(next(x.rglob(f"layer-0{layer}.npy"))) for x in caches)
         np.testing.assert_allclose(one, other, rtol=1e-2, atol=1e-3)
     for a, b in zip(usual, tight, strict=True):
         assert a.score(a.best_layer) == pytest.approx(b.score(b.best_layer), abs=0.011)
@@ -174,9 +173,8 @@ def test_too_little_memory_for_one_text_is_an_error_that_says_what_to_do(
 
     with monkeypatch.context() as patch:
         patch.setattr(Encoder, "_forward", none)
-        with pytest.raises(
-            UserError, match=r"not enough memory on cpu for .* Use --dtype bfloat16"
-        ):
+        said = r"not enough memory on cpu for .* Use --dtype bfloat16"
+        with pytest.raises(UserError, match=said):
             run_pos(tiny_bert, tmp_path)
     assert run_pos(tiny_bert, tmp_path).results
 

@@ -58,12 +58,11 @@ def test_two_nodes_find_what_one_process_finds_though_one_is_lost(
     assert len(cluster.list_all_nodes()) == 1
     # Nothing was encoded into the cache that the run itself names.
     assert not list((tmp_path / "two" / "cache" / "vectors").glob("*/manifest.json"))
-    for name in ("npz", "json"):
-        one, two = (
-            {x.name for x in (tmp_path / each / "results").rglob(f"*-????????.{name}")}
-            for each in ("one", "two")
-        )
-        assert one == two
+    one, two = (
+        {x.name for x in (tmp_path / name / "results").rglob("*-????????.*")}
+        for name in ("one", "two")
+    )
+    assert one == two
 
 
 def test_on_this_machine_files_are_shared_and_nothing_is_left_running(
@@ -113,16 +112,10 @@ def test_nodes_that_share_files_make_everything_once(
     [
         (["--address", "auto"], "--address auto names a Ray cluster; add --engine ray."),
         (["--gpus-per-model", "2"], "--gpus-per-model 2 needs Ray; add --engine ray."),
-        (
-            ["--engine", "ray", "--gpus-per-model", "999"],
-            "--gpus-per-model 999: ",
-        ),
-        (
-            ["--engine", "ray", "--address", "127.0.0.1:1"],
-            "--address 127.0.0.1:1: no cluster answers there",
-        ),
+        (["--engine", "ray", "--gpus-per-model", "999"], "--gpus-per-model 999: "),
+        (["--engine", "ray", "--address", "127.0.0.1:1"], "--address 127.0.0.1:1: no cluster answers there"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_reached_is_said(tiny_bert, small_sample, tmp_path, capsys, asked, says):
     assert main(flags([tiny_bert], small_sample, tmp_path, *asked)) == 2
     assert says in capsys.readouterr().err
@@ -136,6 +129,8 @@ def test_without_ray_the_error_names_what_to_install(
     assert "pip install 'probing-suite[cluster]'" in capsys.readouterr().err
 
 
-def test_a_model_in_memory_is_refused():
-    with pytest.raises(UserError, match="engine='ray': workers cannot read a model in memory"):
-        probes.run_probes((object(), object()), engine="ray")
+@pytest.mark.parametrize("settings", [{"engine": "ray"}, {"workers": 2}])
+def test_a_model_in_memory_is_refused(settings):
+    ((name, value),) = settings.items()
+    with pytest.raises(UserError, match=f"{name}={value!r}: workers cannot read a model in memory"):
+        probes.run_probes((object(), object()), **settings)

@@ -107,7 +107,7 @@ def test_no_tree_is_heavier(n):
         assert tuple(heads) == max(trees, key=lambda tree: weight_of(tree, graph))
 
 
-@settings(max_examples=200)
+@settings(derandomize=True)
 @given(
     st.integers(2, 6).flatmap(lambda n: st.lists(st.integers(0, 3), min_size=n * n, max_size=n * n))
 )
@@ -117,32 +117,6 @@ def test_graphs_with_many_ties(values):
     heads = alone(weights)
     assert is_arborescence(heads)
     assert weight_of(heads, weights) == networkx_weight(weights)
-
-
-def edges(n, *given):
-    weights = np.zeros((n, n))
-    for word, head, weight in given:
-        weights[word, head] = weight
-    return weights
-
-
-def test_a_cycle_is_opened_where_least_is_lost():
-    # 0 and 1 depend on each other; 2 is their head at a loss of 3 for 0, of 4 for 1.
-    weights = edges(3, (0, 1, 8), (1, 0, 9), (0, 2, 5), (1, 2, 5), (2, 0, 1))
-    assert alone(weights).tolist() == [2, 0, ROOT]
-    # As the head of both others, at 9 and 6, 0 is a better root than 2, at 5 + 9.
-    weights[2, 0] = 6
-    assert alone(weights).tolist() == [ROOT, 0, 0]
-
-
-def test_cycles_within_cycles():
-    # 0 and 1 are contracted, then they and 2, then all these and 3; 4 is the head of them all.
-    weights = edges(
-        5,
-        *[(0, 1, 9), (1, 0, 9), (0, 2, 7), (2, 1, 8), (2, 3, 5), (3, 2, 8), (1, 4, 4), (3, 4, 3)],
-    )
-    # 4 + 9 + 8 + 8 by the edge into 1; that into 3 gives 3 + 5 + 7 + 9.
-    assert alone(weights).tolist() == [1, 4, 1, 2, ROOT]
 
 
 def test_ties_of_arborescences_go_to_earlier_words():

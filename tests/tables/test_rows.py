@@ -116,13 +116,7 @@ def results(tmp_path):
 
 @pytest.mark.parametrize("form", ["csv", "json"])
 @pytest.mark.parametrize(
-    "command",
-    [
-        ["show"],
-        ["show", "--by", "training_variance"],
-        ["leaderboard"],
-        ["claims"],
-    ],
+    "command", [["show"], ["show", "--by", "training_variance"], ["leaderboard"], ["claims"]]
 )
 def test_standard_output_is_data_alone(results, command, form, capsys):
     assert main([command[0], str(results), *command[1:], "--format", form]) == 0
@@ -199,17 +193,12 @@ def test_the_limit_is_said_where_it_has_left_sentences_out(limited, limit, write
 
 
 def test_titles_of_measurements_say_the_limit_and_the_type():
-    found = geometry([0.1, 0.2])
-    assert found.measurement == "geometry"
-    limited = changed(found, "corpus", limit=7, limited=True)
+    whole = geometry([0.1, 0.2])
+    limited = changed(whole, "corpus", limit=7, limited=True)
     limited = limited.model_copy(update={"dtype": "bfloat16"})
-    its = get_measurement("geometry")
-    assert {table.title.split(" · geometry")[0] for table in measurement_tables(its, [found])} == {
-        "m · c"
-    }
-    assert {
-        table.title.split(" · geometry")[0] for table in measurement_tables(its, [limited])
-    } == {"m (bfloat16) · c, limit 7"}
+    for record, start in ((whole, "m · c"), (limited, "m (bfloat16) · c, limit 7")):
+        tables = measurement_tables(get_measurement("geometry"), [record])
+        assert {table.title.split(" · geometry")[0] for table in tables} == {start}
 
 
 def test_without_rows_the_file_has_its_header(write, tmp_path):

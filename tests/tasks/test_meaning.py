@@ -1,8 +1,9 @@
 """Tasks of meaning, on a hand-made sentence: ratings of annotators, and senses."""
 
 import pytest
+from rules import corpus_of
 
-from probes.data.sentence import Corpus, Frame, Rating, Sentence
+from probes.data.sentence import Frame, Rating, Sentence
 from probes.examples.examples import NotServedError, collect_examples
 from probes.examples.scoring import Scorer, has_types, references
 from probes.tasks.builtin import tasks
@@ -58,16 +59,18 @@ def predicate(number, roleset):
     return Sentence(str(number), "en", words, frames=(Frame(roleset, (0, 1), ()),))
 
 
-def corpus_of(train, dev, test):
-    parts = {"train": train, "dev": dev, "test": test}
-    return Corpus(
-        "c", "1", "",
-        {k: tuple(predicate(f"{k}{i}", r) for i, r in enumerate(v)) for k, v in parts.items()},
-    )  # fmt: skip
+def corpus_of_senses(**rolesets):
+    """Sentences with a predicate each."""
+    return corpus_of(
+        **{
+            split: [predicate(f"{split}{i}", roleset) for i, roleset in enumerate(part)]
+            for split, part in rolesets.items()
+        }
+    )
 
 
 def test_senses_are_those_of_lemmas_that_have_several_in_train():
-    corpus = corpus_of(
+    corpus = corpus_of_senses(
         train=["run.01", "run.01", "run.02", "see.01", "see.01"],
         dev=["run.02", "see.02"],
         test=["run.01", "run.02", "run.01", "run.05", "go.01"],
@@ -88,7 +91,7 @@ def test_senses_are_those_of_lemmas_that_have_several_in_train():
 
 
 def test_a_corpus_without_a_lemma_of_several_senses_does_not_serve_the_task():
-    corpus = corpus_of(["run.01", "see.01"], ["run.01"], ["run.01"])
+    corpus = corpus_of_senses(train=["run.01", "see.01"], dev=["run.01"], test=["run.01"])
     with pytest.raises(NotServedError, match="several labels in train 2"):
         collect_examples(tasks.get("sense"), corpus, "masked")
 

@@ -4,12 +4,13 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from sentences import sentence_of
+from rules import corpus_of
+from sentences import bracketed, sentence_of
 
 from probes.cli.check_task import check_task
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
-from probes.data.sentence import ROOT, Corpus, Mention, Sentence, windows
+from probes.data.sentence import ROOT, Mention, Sentence, windows
 from probes.examples.examples import collect_examples
 from probes.examples.scoring import Scorer, baselines, references
 from probes.tasks.builtin import get_task
@@ -21,25 +22,19 @@ COREFERENCE, ENTITIES = get_task("coreference"), get_task("entities")
 TAGS = {"Anna": "PROPN", "Bob": "PROPN", "She": "PRON", "she": "PRON", "her": "PRON", "him": "PRON"}
 
 
-def sentence_with_mentions(number, text, heads, *mentions):
-    upos = " ".join(TAGS.get(word, "NOUN") for word in text.split())
-    layers = {"mentions": tuple(Mention(e, "person", span) for e, span in mentions)}
-    return sentence_of(text, upos, heads, name=str(number), document="d", **layers)
+def mentioning(number, text, heads):
+    """A sentence of the document d, with mentions of persons in brackets, named by their entity."""
+    words, spans = bracketed(text)
+    upos = " ".join(TAGS.get(word, "NOUN") for word in words)
+    mentions = tuple(Mention(entity, "person", span) for entity, span in spans)
+    layers = {"name": str(number), "document": "d", "mentions": mentions}
+    return sentence_of(" ".join(words), upos, heads, **layers)
 
 
-ANNA = sentence_with_mentions(1, "Anna met Bob .", (1, ROOT, 1, 1), ("a", (0, 1)), ("b", (2, 3)))
-SHE = sentence_with_mentions(
-    2,
-    "She saw her brother .",
-    (1, ROOT, 3, 1, 1),
-    ("a", (0, 1)),
-    ("b", (2, 4)),
-    ("a", (2, 3)),
-)
-BOB = sentence_with_mentions(
-    3, "Bob left the house .", (1, ROOT, 3, 1, 1), ("b", (0, 1)), ("house", (2, 4))
-)
-END = sentence_with_mentions(4, "She stayed .", (1, ROOT, 1), ("a", (0, 1)))
+ANNA = mentioning(1, "[a Anna] met [b Bob] .", (1, ROOT, 1, 1))
+SHE = mentioning(2, "[a She] saw [b [a her] brother] .", (1, ROOT, 3, 1, 1))
+BOB = mentioning(3, "[b Bob] left [house the house] .", (1, ROOT, 3, 1, 1))
+END = mentioning(4, "[a She] stayed .", (1, ROOT, 1))
 DOCUMENT = (ANNA, SHE, BOB, END)
 NONE_BESIDE = Excluded("no mention of another entity of the same form beside the first")
 
@@ -80,10 +75,8 @@ def test_all_pairs_of_a_document():
 
 
 def test_mentions_in_one_sentence():
-    both = sentence_with_mentions(
-        1, "Anna told Bob she won", (1, ROOT, 1, 4, 1), ("a", (0, 1)), ("b", (2, 3)), ("a", (3, 4))
-    )
-    tail = sentence_with_mentions(2, "Bob laughed", (1, ROOT), ("b", (0, 1)))
+    both = mentioning(1, "[a Anna] told [b Bob] [a she] won", (1, ROOT, 1, 4, 1))
+    tail = mentioning(2, "[b Bob] laughed", (1, ROOT))
     first, second = windows((both, tail), 3)
     # Bob is mentioned once in the first window, so that he is in no pair.
     assert pairs(first) == [NONE_BESIDE]
@@ -91,14 +84,8 @@ def test_mentions_in_one_sentence():
         ("same", "Bob", "Bob", "one sentence apart", "same"),
         ("other", "Anna", "Bob", "one sentence apart", "other"),
     ]
-    again = sentence_with_mentions(
-        1,
-        "Bob saw Anna when she left him",
-        (1, ROOT, 1, 5, 5, 1, 5),
-        ("b", (0, 1)),
-        ("a", (2, 3)),
-        ("a", (4, 5)),
-        ("b", (6, 7)),
+    again = mentioning(
+        1, "[b Bob] saw [a Anna] when [a she] left [b him]", (1, ROOT, 1, 5, 5, 1, 5)
     )
     (window,) = windows((again,), 3)
     assert pairs(window) == [
@@ -110,20 +97,11 @@ def test_mentions_in_one_sentence():
 
 
 def test_a_counterpart_is_as_long_as_can_be_and_not_nested():
-    first = sentence_with_mentions(
-        1,
-        "the cat of the man saw dogs and a pig",
-        (1, 5, 4, 4, 1, ROOT, 5, 9, 9, 6),
-        ("cat", (0, 5)),
-        ("man", (3, 5)),
-        ("dogs", (6, 7)),
-        ("pig", (8, 10)),
-    )
+    text = "[cat the cat of [man the man]] saw [dogs dogs] and [pig a pig]"
+    first = mentioning(1, text, (1, 5, 4, 4, 1, ROOT, 5, 9, 9, 6))
     # All are mentioned twice, the cat and the man as well.
-    second = sentence_with_mentions(
-        2, "she left it", (1, ROOT, 1), ("man", (0, 1)), ("pig", (2, 3))
-    )
-    third = sentence_with_mentions(3, "cat dogs", (ROOT, 0), ("cat", (0, 1)), ("dogs", (1, 2)))
+    second = mentioning(2, "[man she] left [pig it]", (1, ROOT, 1))
+    third = mentioning(3, "[cat cat] [dogs dogs]", (ROOT, 0))
     near, far = "one sentence apart", "two sentences apart"
     _, two, three = windows((first, second, third), 3)
     # In this window the cat and the dogs are mentioned once.
@@ -155,10 +133,8 @@ def test_cues_are_form_and_length():
 
 
 def test_what_is_no_pair_of_spans_is_counted():
-    nested = sentence_with_mentions(
-        1, "Anna herself won", (2, 0, ROOT), ("a", (0, 2)), ("a", (1, 2))
-    )
-    dropped = sentence_with_mentions(2, "went", (ROOT,), ("a", (0, 0)))
+    nested = mentioning(1, "[a Anna [a herself]] won", (2, 0, ROOT))
+    dropped = mentioning(2, "[a ] went", (ROOT,))
     first, second = windows((nested, dropped), 3)
     assert pairs(first) == [Excluded("one mention within the other")]
     assert pairs(second) == [Excluded("mention without words")]
@@ -171,7 +147,7 @@ def test_the_type_of_the_pair_is_its_heads():
 
 
 def test_examples_belong_to_the_last_sentence_and_are_read_in_their_window():
-    corpus = Corpus("c", "1", "MIT", dict.fromkeys(("train", "dev", "test"), DOCUMENT))
+    corpus = corpus_of(DOCUMENT)
     found = collect_examples(COREFERENCE, corpus, "masked")
     test = found.splits["test"]
     assert test.sentence.tolist() == [1] * 6 + [2] * 2
@@ -200,7 +176,7 @@ def test_rules_read_what_they_say():
         *splits["train"][1:],
     )
     for its in (ENTITIES, COREFERENCE):
-        report = check_task(its, Corpus("c", "1", "MIT", splits))
+        report = check_task(its, corpus_of(**splits))
         assert (report.errors, report.read_layers) == ((), {*its.needs})
 
 

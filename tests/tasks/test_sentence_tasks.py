@@ -2,19 +2,20 @@
 
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import log2
 
 import pytest
+from rules import examples_of
 from sentences import sentence_of
 
 from probes.common.errors import UserError
 from probes.data.find import find_corpus
-from probes.data.sentence import ROOT, Corpus, Sentence
+from probes.data.sentence import ROOT, Sentence
 from probes.examples.examples import collect_examples
 from probes.examples.scoring import Scorer, references
 from probes.tasks.builtin import tasks
-from probes.tasks.task import Example, Excluded, Task, task
+from probes.tasks.task import Example, Excluded, task
 from probes.tasks.validation import TaskError
 from probes.tasks.word_content import mid_frequency
 
@@ -81,13 +82,16 @@ def many(n=400):
         yield Sentence(f"s{i}", "en", ("The", *middle, "."), upos=("DET", *["NOUN"] * 5, "PUNCT"))
 
 
+def changed_words(sentence, example):
+    """Indices of the words that the sentence and its example do not share."""
+    return [i for i, (a, b) in enumerate(zip(sentence.words, example.words, strict=True)) if a != b]
+
+
 def test_a_shifted_bigram_is_two_words_within_the_sentence():
     places, labels = Counter(), Counter()
     for each in many():
         (example,) = of("bigram-shift", each)
-        moved = [
-            i for i, (a, b) in enumerate(zip(each.words, example.words, strict=True)) if a != b
-        ]
+        moved = changed_words(each, example)
         labels[example.label] += 1
         if example.label == "intact":
             assert moved == []
@@ -206,45 +210,39 @@ def sample():
 
 def test_an_odd_word_is_of_the_same_kind_and_its_bigrams_as_frequent(sample):
     """Counted again by lists, for some sentences of train and some of test."""
-    made = tasks.get("odd-man-out").informed(sample.splits["train"])
-    pairs = [[*pairwise(s.words)] for s in sample.splits["train"]]
-    odd = 0
-    for split in ("train", "test"):
-        for number, s in enumerate(sample.splits[split][:60]):
-            others = pairs[:number] + pairs[number + 1 :] if split == "train" else pairs
-            counts = Counter(pair for each in others for pair in each)
-            for example in made.examples(s):
-                if isinstance(example, Excluded) or example.label == "intact":
-                    assert isinstance(example, Excluded) or example.words == s.words
-                    continue
-                changed = [
-                    i for i, (a, b) in enumerate(zip(s.words, example.words, strict=True)) if a != b
-                ]
-                (i,) = changed
-                assert s.upos[i] in ("NOUN", "VERB")
-                assert example.type == example.words[i]
-                assert [*map(str.lower, example.words)].count(example.type.lower()) == 1
-                assert [*map(str.lower, s.words)].count(s.words[i].lower()) == 1
-                kinds = {
-                    (t.upos[j], *t.feats[j].items())
-                    for t in sample.splits["train"]
-                    for j, word in enumerate(t.words)
-                    if word == example.words[i]
-                }
-                assert (s.upos[i], *s.feats[i].items()) in kinds
-                vowels = [word[0] in "aeiouAEIOU" for word in (s.words[i], example.words[i])]
-                assert vowels[0] == vowels[1]
-                for was, now in zip(
-                    pairwise(s.words[i - 1 : i + 2]),
-                    pairwise(example.words[i - 1 : i + 2]),
-                    strict=True,
-                ):
-                    one, other = (
-                        int(log2(counts[pair])) if counts[pair] else -1 for pair in (was, now)
-                    )
-                    assert one == other
-                odd += 1
-    assert odd > 30
+    train = sample.splits["train"]
+    made = tasks.get("odd-man-out").informed(train)
+    kinds = {
+        (word, tag, *feats.items())
+        for s in train
+        for word, tag, feats in zip(s.words, s.upos, s.feats, strict=True)
+    }
+    pairs = [[*pairwise(s.words)] for s in train]
+    found = [
+        (split, number, s, example)
+        for split in ("train", "test")
+        for number, s in enumerate(sample.splits[split][:60])
+        for example in made.examples(s)
+        if isinstance(example, Example)
+    ]
+    assert all(x.words == s.words for _, _, s, x in found if x.label == "intact")
+    odd = [each for each in found if each[-1].label != "intact"]
+    assert len(odd) > 30
+    for split, number, s, example in odd:
+        (i,) = changed_words(s, example)
+        was, now = s.words[i], example.words[i]
+        assert example.type == now
+        assert s.upos[i] in ("NOUN", "VERB")
+        assert (now, s.upos[i], *s.feats[i].items()) in kinds
+        assert (was[0] in "aeiouAEIOU") == (now[0] in "aeiouAEIOU")
+        for word, words in ((was, s.words), (now, example.words)):
+            assert [*map(str.lower, words)].count(word.lower()) == 1
+        counts = Counter(chain(*pairs[:number], *pairs[number + (split == "train") :]))
+        before, after = (
+            [int(log2(counts[x])) if counts[x] else -1 for x in pairwise(words[i - 1 : i + 2])]
+            for words in (s.words, example.words)
+        )
+        assert before == after
 
 
 def test_a_word_is_odd_as_often_as_it_is_at_home(sample):
@@ -265,11 +263,8 @@ def test_examples_depend_on_no_sentence_but_those_of_train(sample):
 
 
 def test_a_rule_that_fails_on_the_training_sentences_is_named():
-    broken = Task("t", 1, (), "word", "classification", "accuracy", (), lambda known, s: [], "",
-                  from_train=lambda train: train[5])  # fmt: skip
-    corpus = Corpus("c", "1", "MIT", dict.fromkeys(("train", "dev", "test"), (BOYS,)))
     with pytest.raises(TaskError, match="'t', training sentences: the rule raised IndexError"):
-        collect_examples(broken, corpus, "masked")
+        examples_of(lambda known, s: [], [BOYS], from_train=lambda train: train[5])
     with pytest.raises(UserError, match="from_train= would not see stand_ins="):
         task("t", version=1, needs=["upos"], metric="accuracy", stand_ins={"upos": "xpos"},
              from_train=len)  # fmt: skip

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from sentences import sentence_of
+from sentences import parsed, sentence_of
 
 from probes.common.errors import UserError
 from probes.data.sentence import ROOT, Frame, Sentence
@@ -12,20 +12,9 @@ from probes.tasks.depth import depths
 from probes.tasks.srl import distance_group
 from probes.tasks.task import Example, Excluded, task
 
-SING, PLUR = {"Number": "Sing"}, {"Number": "Plur"}
-
-
-def finite(number, tense="Pres"):
-    return {"Number": number, "Tense": tense, "VerbForm": "Fin"}
-
-
-# The keys to the cabinet are old
-KEYS = sentence_of(
-    "The keys to the cabinet are old",
-    "DET NOUN ADP DET NOUN AUX ADJ",
-    (1, 6, 4, 4, 1, 6, ROOT),
-    "det nsubj case det nmod cop root",
-    ({}, PLUR, {}, {}, SING, finite("Plur"), {}),
+KEYS = parsed(
+    "The/DET/2/det keys/NOUN/7/nsubj/Plur to/ADP/5/case the/DET/5/det cabinet/NOUN/2/nmod/Sing "
+    "are/AUX/7/cop/Plur/Pres old/ADJ/0/root"
 )
 
 
@@ -59,157 +48,100 @@ def test_depth_keeps_punctuation_apart_and_deep_words_together():
     assert groups[4:] == [("depth 4",), ("depth 5+",), ("depth 5+", "punctuation")]
 
 
+def agreement_of(text):
+    return tasks.get("agreement").examples(parsed(text))
+
+
 def test_agreement_hides_the_finite_copula_and_counts_the_attractor():
     (example,) = tasks.get("agreement").examples(KEYS)
     assert example == Example(
-        "Plur",
-        (5, 6),
-        type="keys",
-        hide=5,
-        cue=1,
-        groups=("1+ attractors",),
-        reference="Plur",
+        "Plur", (5, 6), type="keys", hide=5, cue=1, groups=("1+ attractors",), reference="Plur"
     )
-
-
-def agreement_of(text, upos, heads, deprels, feats):
-    return tasks.get("agreement").examples(sentence_of(text, upos, heads, deprels, feats))
-
-
-def test_agreement_takes_the_verb_itself_and_sees_no_attractor_of_the_same_number():
-    (example,) = agreement_of(
-        "Dogs near cats bark",
-        "NOUN ADP NOUN VERB",
-        (3, 2, 0, ROOT),
-        "nsubj case nmod root",
-        (PLUR, {}, PLUR, finite("Plur")),
-    )
-    assert (example.hide, example.groups) == (3, ("0 attractors",))
 
 
 @pytest.mark.parametrize(
-    ("text", "upos", "heads", "deprels", "numbers", "group"),
+    ("text", "hide", "cue"),
     [
+        ("Dogs/NOUN/2/nsubj/Plur bark/VERB/0/root/Plur/Pres", 1, 0),
+        # In the past, only was and were show number.
+        ("Dogs/NOUN/3/nsubj/Plur Were/AUX/3/aux/Plur/Past barking/VERB/0/root", 1, 0),
+        # In inversion, the cue is after the verb.
+        ("Are/AUX/3/cop/Plur/Pres dogs/NOUN/3/nsubj/Plur loud/ADJ/0/root", 0, 1),
+        ("Scissors/NOUN/2/nsubj/Ptan cut/VERB/0/root/Plur/Pres", 1, 0),
+    ],
+)
+def test_agreement_hides_the_finite_verb(text, hide, cue):
+    (example,) = agreement_of(text)
+    assert (example.hide, example.cue) == (hide, cue)
+    assert example.label == example.reference == "Plur"
+
+
+@pytest.mark.parametrize(
+    ("text", "group"),
+    [
+        (
+            "Dogs/NOUN/4/nsubj/Plur near/ADP/3/case cats/NOUN/1/nmod/Plur bark/VERB/0/root/Plur/Pres",
+            "0 attractors",
+        ),
         # A conjunct is part of the subject, on the subject itself or on another conjunct.
         (
-            "Dogs , cat and bird bark",
-            "NOUN PUNCT NOUN CCONJ NOUN VERB",
-            (5, 2, 0, 4, 2, ROOT),
-            "nsubj punct conj cc conj root",
-            (PLUR, {}, SING, {}, SING),
+            "Dogs/NOUN/6/nsubj/Plur ,/PUNCT/3/punct cat/NOUN/1/conj/Sing and/CCONJ/5/cc "
+            "bird/NOUN/3/conj/Sing bark/VERB/0/root/Plur/Pres",
             "0 attractors",
         ),
         # A noun that modifies a conjunct is not.
         (
-            "Dogs and friends of cat bark",
-            "NOUN CCONJ NOUN ADP NOUN VERB",
-            (5, 2, 0, 4, 2, ROOT),
-            "nsubj cc conj case nmod root",
-            (PLUR, {}, PLUR, {}, SING),
+            "Dogs/NOUN/6/nsubj/Plur and/CCONJ/3/cc friends/NOUN/1/conj/Plur of/ADP/5/case "
+            "cat/NOUN/3/nmod/Sing bark/VERB/0/root/Plur/Pres",
             "1+ attractors",
         ),
         # Neither is a conjunct of an attractor.
         (
-            "Dogs of dogs and cat bark",
-            "NOUN ADP NOUN CCONJ NOUN VERB",
-            (5, 2, 0, 4, 2, ROOT),
-            "nsubj case nmod cc conj root",
-            (PLUR, {}, PLUR, {}, SING),
+            "Dogs/NOUN/6/nsubj/Plur of/ADP/3/case dogs/NOUN/1/nmod/Plur and/CCONJ/5/cc "
+            "cat/NOUN/3/conj/Sing bark/VERB/0/root/Plur/Pres",
             "1+ attractors",
         ),
         # The noun has another number than the verb, but that of the subject.
         (
-            "Group near house bark",
-            "NOUN ADP NOUN VERB",
-            (3, 2, 0, ROOT),
-            "nsubj case nmod root",
-            (SING, {}, SING),
+            "Group/NOUN/4/nsubj/Sing near/ADP/3/case house/NOUN/1/nmod/Sing bark/VERB/0/root/Plur/Pres",
             "subject of another Number",
         ),
         (
-            "Dog and cat bark",
-            "NOUN CCONJ NOUN VERB",
-            (3, 2, 0, ROOT),
-            "nsubj cc conj root",
-            (SING, {}, SING),
+            "Dog/NOUN/4/nsubj/Sing and/CCONJ/3/cc cat/NOUN/1/conj/Sing bark/VERB/0/root/Plur/Pres",
             "subject of another Number",
         ),
         (
-            "Scissors near dog bark",
-            "NOUN ADP NOUN VERB",
-            (3, 2, 0, ROOT),
-            "nsubj case nmod root",
-            ({"Number": "Ptan"}, {}, SING),
+            "Scissors/NOUN/4/nsubj/Ptan near/ADP/3/case dog/NOUN/1/nmod/Sing bark/VERB/0/root/Plur/Pres",
             "1+ attractors",
         ),
         (
-            "Tiger-Cats near dog bark",
-            "PROPN ADP NOUN VERB",
-            (3, 2, 0, ROOT),
-            "nsubj case nmod root",
-            ({}, {}, SING),
+            "Tiger-Cats/PROPN/4/nsubj near/ADP/3/case dog/NOUN/1/nmod/Sing bark/VERB/0/root/Plur/Pres",
             None,
         ),
     ],
 )
-def test_attractors_have_another_number_than_the_subject(
-    text, upos, heads, deprels, numbers, group
-):
-    """The verb is plural in all of them."""
-    feats = (*numbers, finite("Plur"))
-    (example,) = agreement_of(text, upos, heads, deprels, feats)
+def test_attractors_have_another_number_than_the_subject(text, group):
+    (example,) = agreement_of(text)
     assert example.groups == (() if group is None else (group,))
 
 
 @pytest.mark.parametrize(
-    ("form", "feats", "reason"),
+    ("text", "reason"),
     [
-        ("barked", finite("Plur", "Past"), "form does not show number"),
-        ("bark", {"VerbForm": "Inf"}, "no finite verb with Number"),
+        ("Dogs/NOUN/2/nsubj/Plur barked/VERB/0/root/Plur/Past", "form does not show number"),
+        ("Dogs/NOUN/2/nsubj/Plur bark/VERB/0/root", "no finite verb with Number"),
+        (
+            "Dogs/NOUN/4/nsubj/Plur do/AUX/4/aux/Plur/Pres are/AUX/4/aux:pass/Plur/Pres barking/VERB/0/root",
+            "several finite verbs with Number",
+        ),
     ],
 )
-def test_agreement_counts_what_it_leaves_out(form, feats, reason):
-    found = agreement_of(f"Dogs {form}", "NOUN VERB", (1, ROOT), "nsubj root", (PLUR, feats))
-    assert found == [Excluded(reason)]
+def test_agreement_counts_what_it_leaves_out(text, reason):
+    assert agreement_of(text) == [Excluded(reason)]
 
 
-def test_agreement_keeps_was_and_were_in_the_past():
-    (example,) = agreement_of(
-        "Dogs Were barking",
-        "NOUN AUX VERB",
-        (2, 2, ROOT),
-        "nsubj aux root",
-        (PLUR, finite("Plur", "Past"), {"VerbForm": "Part"}),
-    )
-    assert (example.label, example.hide) == ("Plur", 1)
-
-
-def test_agreement_leaves_out_two_finite_verbs_and_pronoun_subjects():
-    found = agreement_of(
-        "Dogs do are barking",
-        "NOUN AUX AUX VERB",
-        (3, 3, 3, ROOT),
-        "nsubj aux aux:pass root",
-        (PLUR, finite("Plur"), finite("Plur"), {}),
-    )
-    assert found == [Excluded("several finite verbs with Number")]
-    assert not agreement_of(
-        "They bark", "PRON VERB", (1, ROOT), "nsubj root", (PLUR, finite("Plur"))
-    )
-
-
-def test_agreement_cue_after_the_verb_in_inversion():
-    (example,) = agreement_of(
-        "Are dogs loud", "AUX NOUN ADJ", (2, 2, ROOT), "cop nsubj root", (finite("Plur"), PLUR, {})
-    )
-    assert (example.hide, example.cue) == (0, 1)
-
-
-def test_scissors_ask_for_a_plural_verb():
-    (example,) = agreement_of(
-        "Scissors cut", "NOUN VERB", (1, ROOT), "nsubj root", ({"Number": "Ptan"}, finite("Plur"))
-    )
-    assert example.reference == "Plur"
+def test_agreement_passes_over_pronouns():
+    assert agreement_of("They/PRON/2/nsubj/Plur bark/VERB/0/root/Plur/Pres") == []
 
 
 def test_srl_pairs_predicate_and_argument_and_skips_v():

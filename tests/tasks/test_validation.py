@@ -1,71 +1,56 @@
 """Valid and invalid output of the rule of a task."""
 
 import pytest
+from rules import task_of
 
 from probes.common.errors import UserError
 from probes.data.sentence import Sentence
-from probes.tasks.task import Example, Excluded, Task
+from probes.tasks.task import Example, Excluded
 from probes.tasks.validation import TaskError
 
 SENTENCE = Sentence("s7", "en", ("a", "b", "c"))
 
 
-def task_of(rule, kind="classification"):
-    return Task("t", 1, (), "word", kind, "accuracy", (), rule, "")
+INVALID = {
+    "classification": [
+        (("NOUN", (0, 1)), "('NOUN', (0, 1)), which is neither an Example nor"),
+        (None, "None, which is neither"),
+        (Excluded(3), "a reason that is not a string"),
+        (Example(1.5, (0, 1)), "the label 1.5 (float); a class must be a string"),
+        (Example(True, (0, 1)), "the label True (bool); a class must be a string"),
+        (Example("\ud800", (0, 1)), "a class must be a string"),
+        (Example(("a",), (0, 1)), "a class must be a string"),
+        (Example("x", 0), "the span 0; a span is a pair of integers"),
+        (Example("x", (0, 1.0)), "the span (0, 1.0); a span"),
+        (Example("x", [0, 1]), "the span [0, 1]; a span"),
+        (Example("x", (0, 1), 2), "the span 2; a span"),
+        (Example("x", (0, 4)), "the span (0, 4) for 3 words"),
+        (Example("x", (1, 1)), "must not be empty"),
+        (Example("x", (-1, 1)), "the span (-1, 1)"),
+        (Example("x", (0, 1), type=3), "type=3; a type must be a string"),
+        (Example("x", (0, 1), groups="ab"), "groups='ab'; groups must be a tuple"),
+        (Example("x", (0, 1), hide="b"), "hide='b'; it must be the index of a word"),
+        (Example("x", (0, 1), reference=None), "reference=None"),
+    ],
+    "regression": [
+        (Example("3", (0, 1)), "the label '3' (str); a label of a regression must be a finite"),
+        (Example(float("nan"), (0, 1)), "the label nan (float)"),
+        (Example(float("inf"), (0, 1)), "the label inf (float)"),
+        (Example(1e300, (0, 1)), "the label 1e+300"),
+        (Example(-1e19, (0, 1)), "the label -1e+19 (float)"),
+        (Example(True, (0, 1)), "the label True (bool)"),
+    ],
+    "multi-label": [
+        (Example("x", (0, 1)), "must be a tuple of strings"),
+        (Example(("x", 1), (0, 1)), "must be a tuple of strings"),
+    ],
+}
 
 
 @pytest.mark.parametrize(
-    ("item", "kind", "message"),
-    [
-        (("NOUN", (0, 1)), "classification", "('NOUN', (0, 1)), which is neither an Example nor"),
-        (None, "classification", "None, which is neither"),
-        (Excluded(3), "classification", "a reason that is not a string"),
-        (Example(1.5, (0, 1)), "classification", "the label 1.5 (float); a class must be a string"),
-        (
-            Example(True, (0, 1)),
-            "classification",
-            "the label True (bool); a class must be a string",
-        ),
-        (Example("\ud800", (0, 1)), "classification", "a class must be a string"),
-        (Example(("a",), (0, 1)), "classification", "a class must be a string"),
-        (Example("x", 0), "classification", "the span 0; a span is a pair of integers"),
-        (Example("x", (0, 1.0)), "classification", "the span (0, 1.0); a span"),
-        (Example("x", [0, 1]), "classification", "the span [0, 1]; a span"),
-        (Example("x", (0, 1), 2), "classification", "the span 2; a span"),
-        (Example("x", (0, 4)), "classification", "the span (0, 4) for 3 words"),
-        (Example("x", (1, 1)), "classification", "must not be empty"),
-        (Example("x", (-1, 1)), "classification", "the span (-1, 1)"),
-        (Example("x", (0, 1), type=3), "classification", "type=3; a type must be a string"),
-        (
-            Example("x", (0, 1), groups="ab"),
-            "classification",
-            "groups='ab'; groups must be a tuple",
-        ),
-        (
-            Example("x", (0, 1), hide="b"),
-            "classification",
-            "hide='b'; it must be the index of a word",
-        ),
-        (Example("x", (0, 1), reference=None), "classification", "reference=None"),
-        (
-            Example("3", (0, 1)),
-            "regression",
-            "the label '3' (str); a label of a regression must be a finite",
-        ),
-        (Example(float("nan"), (0, 1)), "regression", "the label nan (float)"),
-        (Example(float("inf"), (0, 1)), "regression", "the label inf (float)"),
-        (Example(1e300, (0, 1)), "regression", "the label 1e+300"),
-        (
-            Example(-1e19, (0, 1)),
-            "regression",
-            "the label -1e+19 (float); a label of a regression must be a finite",
-        ),
-        (Example(True, (0, 1)), "regression", "the label True (bool)"),
-        (Example("x", (0, 1)), "multi-label", "must be a tuple of strings"),
-        (Example(("x", 1), (0, 1)), "multi-label", "must be a tuple of strings"),
-    ],
+    ("kind", "item", "message"), [(kind, *row) for kind in INVALID for row in INVALID[kind]]
 )
-def test_invalid_output_is_reported_with_the_sentence(item, kind, message):
+def test_invalid_output_is_reported_with_the_sentence(kind, item, message):
     with pytest.raises(TaskError) as error:
         task_of(lambda sentence: [item], kind).examples(SENTENCE)
     assert message in str(error.value)

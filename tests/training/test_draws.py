@@ -11,6 +11,7 @@ from sklearn.linear_model import Ridge
 from probes.records.probe_spec import PROBES
 from probes.training.batches import bootstrap_weights
 from probes.training.families import FOR_CLASSES
+from probes.training.features import InMemory
 from probes.training.fit import FitSeed, fit, predict
 
 SPECS = {
@@ -117,6 +118,17 @@ def test_control_cells_share_the_strength_of_real_cells_and_do_not_change_them(c
     )
     torch.testing.assert_close(together.dev_loss[:, :2], real.dev_loss, rtol=1e-3, atol=0)
     assert (together.dev_loss[1, 2:] > together.dev_loss[1, :2] + 0.2).all()
+
+
+def test_fits_of_an_mlp_do_not_depend_on_the_layers_and_cells_beside_them(data):
+    spec, seeds = SPECS["mlp"], [FitSeed(0, 0), FitSeed(1, 1)]
+    together = fit(*(with_cells(b, 2) for b in data), N_CLASSES, spec, seeds)
+    top = [replace(b, features=InMemory(b.features.values[1:])) for b in data]
+    alone = fit(*top, N_CLASSES, spec, seeds[:1])
+    torch.testing.assert_close(together.dev_loss[1:, :1], alone.dev_loss, rtol=1e-3, atol=0)
+    a = predict(together, data[1].features, N_CLASSES, spec)[1, 0]
+    b = predict(alone, top[1].features, N_CLASSES, spec)[0, 0]
+    assert (a != b).sum() <= 2
 
 
 def test_cells_that_lack_examples_are_fits_on_the_others():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from planted_examples import N_CLASSES, planted
+from planted_examples import N_CLASSES, SETS, planted
 
 from probes import ProbeFamily, ProbeSpec, probe_family
 from probes.records.probe_spec import PROBES
@@ -39,7 +39,6 @@ def torch_binary_cross_entropy(outputs, y, weights):
     return (loss.sum(2) * weights).sum()
 
 
-SETS = torch.tensor([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1]]).float()
 LOSSES = {
     "ce": (CrossEntropy(), torch_cross_entropy, 3),
     "mse": (SquaredError(), torch_squared_error, 1),

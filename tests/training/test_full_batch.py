@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from planted_examples import N_CLASSES, N_FEATURES, N_LAYERS, planted
+from planted_examples import N_CLASSES, N_FEATURES, N_LAYERS, one_cell, planted
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
@@ -14,15 +14,13 @@ from probes.records.probe_spec import PROBES
 from probes.training.batches import EVALUATION, bootstrap_weights
 from probes.training.family import Linear
 from probes.training.features import InMemory
-from probes.training.fit import FitSeed, fit
+from probes.training.fit import FitSeed, fit, predict
 from probes.training.full_batch import fit_full_batch
-from probes.training.losses import BinaryCrossEntropy, CrossEntropy
+from probes.training.losses import CrossEntropy
 
 LINEAR = PROBES["linear"]
 LONG = LINEAR.model_copy(update={"epochs": 150})
 """Enough steps for what float32 can tell."""
-
-SETS = torch.tensor([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1]]).float()
 
 
 def objective(point, x, y, weights, strength):
@@ -93,8 +91,43 @@ def test_cells_fitted_together_are_those_fitted_alone():
             torch.testing.assert_close(ours[:, cell], theirs[:, 0], rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("c", [1, 30, 300])
-@pytest.mark.parametrize("n", [60, 2000])
+def correlated(n, seed):
+    """Features of which most of the variance is common, as that of a model's vectors."""
+    data = planted(n, seed)
+    mixing = torch.linspace(1, 4, N_FEATURES) * torch.ones(N_FEATURES, 1) / N_FEATURES
+    x = data.features.values @ (mixing + torch.eye(N_FEATURES) * torch.linspace(0.1, 1, N_FEATURES))
+    return replace(data, features=InMemory(x))
+
+
+@pytest.mark.parametrize("make", [planted, correlated])
+@pytest.mark.parametrize("n", [300, 3000])
+def test_the_steps_of_a_run_reach_scikit_learns_solution(n, make):
+    train, dev = make(n, 1), make(500, 2)
+    count = torch.bincount(train.labels[0])
+    of_class = n / (len(count) * count)
+    train, dev = (replace(b, weights=of_class[b.labels].float()) for b in (train, dev))
+    fitted = fit(train, dev, N_CLASSES, LINEAR, [FitSeed()])
+    predicted = predict(fitted, dev.features, N_CLASSES, LINEAR)[:, 0].numpy()
+    for layer, x in enumerate(train.features.values):
+        model = LogisticRegression(C=1 / 30, tol=1e-8, max_iter=10_000)
+        model.fit(x.double(), train.labels[0], train.weights[0])
+        p = model.predict_proba(dev.features.values[layer])
+        loss = np.average(-np.log(p[np.arange(500), dev.labels[0]]), weights=dev.weights[0])
+        assert fitted.dev_loss[layer, 0].item() == pytest.approx(loss, rel=0.005)
+    # Layer 0 says nothing about the label: all classes are about as probable.
+    assert (predicted[1] != p.argmax(1)).sum() <= (5 if n == 3000 else 15)
+
+
+def test_constant_features_predict_the_majority():
+    x, y = torch.zeros(1, 600, 5), (torch.arange(600) % 3 == 0).long()
+    data = one_cell(x, y)
+    fitted = fit(data, data, 2, LINEAR, [FitSeed()])
+    assert predict(fitted, InMemory(x), 2, LINEAR).unique().tolist() == [0]
+    entropy = -(1 / 3 * np.log(1 / 3) + 2 / 3 * np.log(2 / 3))
+    assert fitted.dev_loss.item() == pytest.approx(entropy, rel=1e-3)
+
+
+@pytest.mark.parametrize(("n", "c"), [(60, 1), (60, 30), (2000, 30), (2000, 300)])
 def test_strength_is_scikit_learns_with_c_its_inverse(n, c):
     train, dev = planted(n, 1), planted(400, 2)
     fitted = fit(train, dev, N_CLASSES, LONG.model_copy(update={"l2": (c,)}), [FitSeed()])
@@ -124,34 +157,3 @@ def test_other_axes_and_other_layers_beside_it_change_no_fit():
         rotated.parameters[0] @ turn.T, plain.parameters[0], atol=2e-3, rtol=0
     )
     torch.testing.assert_close(alone.dev_loss[0], plain.dev_loss[1], rtol=1e-4, atol=0)
-
-
-def test_two_classes_are_scikit_learns_with_twice_the_inverse():
-    """Which has one weight vector where a probe has two, that of the difference."""
-    train, dev = (
-        replace(data, labels=data.labels % 2) for data in (planted(500, 1), planted(9, 2))
-    )
-    fitted = fit(train, dev, 2, LONG, [FitSeed()])
-    for layer, x in enumerate(train.features.values):
-        model = LogisticRegression(C=2 / 30, tol=1e-10, max_iter=10_000)
-        model.fit(x.double(), train.labels[0])
-        weight, bias = (p[layer, 0] for p in fitted.parameters)
-        np.testing.assert_allclose(weight[1] - weight[0], model.coef_[0], atol=2e-3)
-        np.testing.assert_allclose(bias[1] - bias[0], model.intercept_[0], atol=2e-3)
-
-
-def test_label_sets_are_a_logistic_regression_for_each_label_of_each_cell():
-    train = different_cells(1500)
-    strengths = torch.tensor([[0.01, 0.1, 0.03]] * N_LAYERS)
-    start = Linear().initial(N_LAYERS, [0] * 3, N_FEATURES, 3)
-    found = fit_full_batch(train, Linear(), BinaryCrossEntropy(SETS), start, strengths, 300)
-    for layer, x in enumerate(train.features.values):
-        for cell, strength in enumerate(strengths[layer].tolist()):
-            held, weights = SETS[train.labels[cell]].T, train.weights[cell]
-            weight, bias = (p[layer, cell].numpy() for p in found)
-            for label in range(3):
-                c = 1 / (strength * weights.sum().item())
-                model = LogisticRegression(C=c, tol=1e-10, max_iter=10_000)
-                model.fit(x.double(), held[label], weights)
-                np.testing.assert_allclose(weight[label], model.coef_[0], atol=2e-3)
-                np.testing.assert_allclose(bias[label], model.intercept_[0], atol=2e-3)

@@ -1,7 +1,5 @@
 """The online code against hand computations, entropies and long fits."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -12,13 +10,10 @@ from probes.training import online_code as coding
 from probes.training.online_code import (
     OnlineCode,
     block_ends,
-    decisions,
     online_code,
     prior_block_bits,
     uniform_bits,
 )
-
-SETS = torch.tensor([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 1]]).float()
 
 
 def test_too_few_examples_for_two_blocks_have_a_uniform_code():
@@ -26,13 +21,6 @@ def test_too_few_examples_for_two_blocks_have_a_uniform_code():
     code = online_code(one_cell(torch.randn(2, 30, 4), y), 3, PROBES["linear"])
     assert code.ends == (30,)
     assert code.bits.tolist() == pytest.approx([uniform_bits(30, 3)] * 2)
-
-
-def test_the_prior_code_is_a_hand_computation():
-    y = torch.tensor([0, 0, 1, 0, 1])
-    # Block 1: 3 labels of 1 bit. Block 2: one 0 and one 1 after two 0 and one 1.
-    expected = [3, -math.log2(2.5 / 4) - math.log2(1.5 / 4)]
-    assert prior_block_bits(y, (3, 5), 2) == pytest.approx(expected)
 
 
 def test_labels_independent_of_the_features_cost_little_more_than_their_entropy():
@@ -70,19 +58,6 @@ def test_blocks_consist_of_whole_sentences_and_are_not_tiny(n):
         assert [100 * end / n for end in ends] == pytest.approx(
             [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25, 50, 100], abs=0.02
         )
-
-
-def test_the_code_of_sets_is_that_of_each_label_alone():
-    labels = torch.tensor([1, 2, 2, 0] * 20)
-    sent, outcomes = decisions(labels, 3, SETS)
-    assert (len(sent), outcomes) == (3, 2)
-
-    def prior(held, n=20, m=60):  # a share `held` of both blocks has the label
-        yes = (held * n + 0.5) / (n + 1)
-        return n - m * (held * math.log2(yes) + (1 - held) * math.log2(1 - yes))
-
-    expected = prior(0.75) + prior(0.5) + prior(0)
-    assert sum(sum(prior_block_bits(each, (20, 80), 2)) for each in sent) == pytest.approx(expected)
 
 
 def hard():

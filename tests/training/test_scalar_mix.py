@@ -1,16 +1,17 @@
 """Scalar mixes against formulas written out, and against scikit-learn on the same mixes."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from planted_examples import one_cell
 from sklearn.linear_model import LogisticRegression
 from torch.nn import functional
 
 from probes.records.probe_spec import PROBES
 from probes.training import scalar_mix as mixing
-from probes.training.batches import Batches, batch_bounds
 from probes.training.family import Linear
 from probes.training.features import InMemory
 from probes.training.fit import FitSeed, fit, predict
@@ -26,8 +27,7 @@ def make(n, seed):
     truth = torch.randn(N_FEATURES, N_CLASSES, generator=torch.Generator().manual_seed(9))
     x = torch.randn(N_LAYERS, n, N_FEATURES)
     y = ((x[0] + 2 * x[2]) @ truth + torch.randn(n, N_CLASSES)).argmax(1)
-    sentences = torch.arange(n) // 5
-    return Batches(InMemory(x), y[None], torch.ones(1, n), sentences, batch_bounds(sentences))
+    return one_cell(x, y, per_sentence=5)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_a_mix_is_the_weighted_sum_scaled_to_the_variance_of_its_layers():
         assert made.square().mean().item() == pytest.approx(1, abs=0.03)
 
 
-def one_cell(loss, p, logits, reach, overlap, x, y, w):
+def loss_of_cell(loss, p, logits, reach, overlap, x, y, w):
     """The loss of one cell, every formula written out once more."""
     s = torch.exp(logits[: reach + 1]) / torch.exp(logits[: reach + 1]).sum()
     inner = sum(s[i] * s[j] * overlap[i, j] for i in range(reach + 1) for j in range(reach + 1))
@@ -85,7 +85,9 @@ def test_gradients_are_those_of_the_formulas(loss):
     errors = partial(loss().errors, labels=y[None], weights=weights)
     ours = mixing._mix_gradients(family, leaves, logits, overlap, x, errors)
     value = sum(
-        one_cell(loss, [p[c, 0] for p in leaves], logits[c], reach[c], overlap, x, y, weights[c, 0])
+        loss_of_cell(
+            loss, [p[c, 0] for p in leaves], logits[c], reach[c], overlap, x, y, weights[c, 0]
+        )
         for c in range(4)
     )
     theirs = torch.autograd.grad(value, [*leaves, logits])
@@ -111,9 +113,7 @@ def test_scikit_learn_agrees_on_the_mixed_vectors(data, learnt):
     train, _, test = data
     weights, overlap = learnt
     scales = mix_scales(weights[:3], overlap)
-    mixed = [
-        Batches(Mixed(b.features, scales), b.labels, b.weights, b.sentences, b.bounds) for b in data
-    ]
+    mixed = [replace(b, features=Mixed(b.features, scales)) for b in data]
     fitted = fit(mixed[0], mixed[1], N_CLASSES, PROBES["linear"], [FitSeed()])
     ours = predict(fitted, mixed[2].features, N_CLASSES, PROBES["linear"])[:, 0]
     for k in range(3):

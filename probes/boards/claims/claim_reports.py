@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,10 +20,10 @@ from probes.boards.claims.score_claims import all_claims
 from probes.boards.comparable import SAME_VECTORS, groups_by, twins_beside, twins_of
 from probes.boards.shown_together import corpus_records_of
 from probes.common.errors import UserError
+from probes.common.grouping import grouped
 from probes.common.terminal import progress
 from probes.frames.joined_results import results_with_evidence
 from probes.measurements.measurement import get_measurement
-from probes.measurements.plugin_keys import is_current
 from probes.records.record import Record, model_title
 from probes.records.result import Result
 from probes.tables.table import Cell, Table, TableRow
@@ -45,7 +45,7 @@ class Report:
 
     Attributes:
         marks: settings other than the usual.
-        scored: whether it has scores.
+        probe: probe family of its scores; empty without scores.
         of_twin: whether the model is a random twin.
     """
 
@@ -53,13 +53,14 @@ class Report:
     corpus: str
     marks: tuple[str, ...]
     outcomes: Mapping[str, Outcome]
-    scored: bool
+    probe: str
     of_twin: bool
 
     @property
     def title(self) -> str:
-        """Model and corpus, with settings other than the usual."""
-        return " · ".join([self.model, self.corpus, *self.marks])
+        """Model and corpus, with settings other than the usual, and probe family."""
+        probe = [f"{self.probe} probe"] if self.probe else []
+        return " · ".join([self.model, self.corpus, *self.marks, *probe])
 
     @property
     def tested(self) -> list[Claim]:
@@ -89,10 +90,10 @@ def make_reports(
     return [_with_twin(group, groups, family) for group in groups]
 
 
-def claims_table(report: Report, family: str) -> Table:
+def claims_table(report: Report) -> Table:
     """One model's verdicts, with their numbers."""
     return Table(
-        f"{report.title} · {family} probe" if report.scored else report.title,
+        report.title,
         ("claim", "verdict", "numbers"),
         tuple(
             TableRow.of(
@@ -110,10 +111,7 @@ def claims_table(report: Report, family: str) -> Table:
 
 def verdicts_tables(reports: Sequence[Report], family: str) -> list[Table]:
     """The verdicts on several trained models side by side, a table for each corpus."""
-    of_corpus: dict[str, list[Report]] = defaultdict(list)
-    for report in reports:
-        if report.tested and not report.of_twin:
-            of_corpus[report.corpus].append(report)
+    shown_reports = (x for x in reports if x.tested and not x.of_twin)
     return [
         Table(
             f"{corpus} · {family} probe · verdicts",
@@ -129,7 +127,7 @@ def verdicts_tables(reports: Sequence[Report], family: str) -> list[Table]:
             left=1 + len(several),
             notes=(NOTE,),
         )
-        for corpus, several in of_corpus.items()
+        for corpus, several in grouped(shown_reports, lambda x: x.corpus).items()
         if len(several) > 1
     ]
 
@@ -158,20 +156,15 @@ def _grouped(
 ) -> list[RecordsOfModel]:
     """Results and records of a corpus, grouped by `SAME_VECTORS`.
 
-    Outdated records are left out with a message. Of several results of a task, the first counts; of
-    several records of a corpus measurement, the one with default options. A comparison belongs to
-    the model that is not the base; comparisons with a random twin are not used.
+    Of several results of a task, the first counts; of several records of a corpus measurement, the
+    one with default options. A comparison belongs to the model that is not the base; comparisons
+    with a random twin are not used.
     """
     usable: RecordsOfModel = {}
     for path, record in {**results, **corpus_records}.items():
         with_twin = record.base and {record.base.random_seed, record.model.random_seed} - {None}
-        if with_twin or (record.probe and record.probe.family != family):
-            continue
-        if is_current(record):
+        if not with_twin and (record.probe is None or record.probe.family == family):
             usable[path] = record
-        else:
-            kind = "task or probe" if record.task else "measurement"
-            progress.say(f"not used for claims: {path}, made by another version of the {kind}")
     groups = []
     for group in groups_by(usable, SAME_VECTORS):
         by_name: dict[str, Path] = {}
@@ -207,7 +200,7 @@ def _group_report(group: RecordsOfModel) -> Report:
         f"{first.corpus.name} {first.corpus.version}",
         tuple(mark for mark, is_marked in marks.items() if is_marked),
         corrected(outcomes),
-        bool(model.results),
+        next((x.probe.family for x in model.results.values()), ""),
         first.model.random_seed is not None,
     )
 

@@ -40,19 +40,19 @@ def run(options: argparse.Namespace) -> int:
         raise UserError(f"{where}: no results of {options.probe} probes; run them first{there}.")
     side_by_side = verdicts_tables(reports, options.probe)
     for i, report in enumerate(reports):
-        tables = [*(() if i else side_by_side), claims_table(report, options.probe)]
-        printer.show(tables, _claim_rows(report, options.probe))
+        tables = [*(() if i else side_by_side), claims_table(report)]
+        printer.show(tables, _claim_rows(report))
     return 0
 
 
-def _claim_rows(report: Report, family: str) -> Iterator[DataRow]:
+def _claim_rows(report: Report) -> Iterator[DataRow]:
     """A row for each claim."""
     for claim in all_claims():
         yield {
             "model": report.model,
             "corpus": report.corpus,
             "marks": ", ".join(report.marks),
-            "probe": family if report.scored else None,
+            "probe": report.probe or None,
             "claim": claim.name,
             "statement": claim.statement,
             "source": claim.source,

@@ -135,7 +135,7 @@ def resolve_models(
     for name in arguments:
         if _is_folder(name):
             # Of duplicate results only one is a candidate; it need not be the one in this folder.
-            headers = load(Path(name)).headers
+            headers = load(Path(name), say=False).headers
             scored = headers[headers["measurement"] == SCORES]
             if len(headers) and not len(scored):
                 titles = {model_title(record) for record in records_below([Path(name)]).values()}

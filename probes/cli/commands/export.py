@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         )
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise UserError(f"{folder} exists and is not an empty folder; name another folder.")
-    records = records_below([options.results], older=True)
+    records = records_below([options.results])
     shared = with_sums(
         {path: record for path, record in records.items() if _is_sound(record, path)}
     )

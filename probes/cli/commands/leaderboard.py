@@ -9,7 +9,7 @@ from pathlib import Path
 
 from probes.boards.ranking_tables import csv_rows, ranking_frame, ranking_tables
 from probes.boards.rankings import make_rankings, named_candidates
-from probes.cli.arguments import add_format, add_older, names, path_argument
+from probes.cli.arguments import add_format, names, path_argument
 from probes.cli.results import no_results, only, records_below
 from probes.common.errors import UserError
 from probes.frames.joined_results import results_with_evidence
@@ -39,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only models up to this size: 110M, 1.5B",
     )
     add("--together", action="store_true", help="rank causal and bidirectional encoders together")
-    add_older(parser)
     add_format(parser)
 
 
@@ -62,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UserError: there are no results that pass the filters.
     """
-    records = records_below(options.results, older=options.older)
+    records = records_below(options.results)
     comparisons = list(family_modules("comparison"))
     ranked_records: dict[Path, Record] = dict(results_with_evidence(records))
     for module in comparisons:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from probes.boards.shown_together import corpus_records_of
-from probes.cli.arguments import add_folders, add_older, path_argument
+from probes.cli.arguments import add_folders, path_argument
 from probes.cli.results import no_results, records_below
 from probes.common.errors import UserError
 from probes.common.files import require_parent
@@ -15,7 +15,6 @@ from probes.frames.joined_results import results_with_evidence
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add_folders(parser)
-    add_older(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -37,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     elif len(folders) > 1:
         raise UserError(f"{len(folders)} folders need an output file, such as -o report.html.")
     path = options.output or folders[0] / "report.html"
-    records = records_below(folders, older=options.older)
+    records = records_below(folders)
     results, corpus_records = results_with_evidence(records), corpus_records_of(records)
     if not results and not corpus_records:
         raise no_results(folders)

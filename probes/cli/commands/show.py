@@ -10,7 +10,7 @@ from probes.boards.floors import with_floor
 from probes.boards.layer_tables import model_tables
 from probes.boards.recipes import recipe_tables
 from probes.boards.shown_together import corpus_records_of
-from probes.cli.arguments import add_format, add_older, add_recipes, names, path_argument
+from probes.cli.arguments import add_format, add_recipes, names, path_argument
 from probes.cli.results import find_recipes, only, records_below, results_below, results_in_order
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
@@ -46,7 +46,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--probe", metavar="P", help="only this probe family, such as linear or mlp (default: all)")
     add("--all", action="store_true", help=f"all labels, not only the {MOST_LABELS} most frequent")
     add_recipes(parser, "means over seeds, and what varies")
-    add_older(parser)
     add_format(parser)
 
 
@@ -64,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
             raise UserError(f"{path}: there is no such file or folder.")
     folders = [path for path in options.paths if path.is_dir()]
     # `results_below` refuses to find nothing, as it would if only files are named.
-    results = results_below(folders, older=options.older) if folders else {}
+    results = results_below(folders) if folders else {}
     results |= {path: read_result(path) for path in options.paths if path not in folders}
     results = only(results, task=options.task, probe=[options.probe] if options.probe else ())
     if options.recipes is not None:

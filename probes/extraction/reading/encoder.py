@@ -353,7 +353,7 @@ class Encoder:
             UserError: it reads more than the last layer, or the layers are not found.
         """
         if self._language_model is None:
-            raise NoHeadError(f"--model {self.info.name}: it has no language-model head.")
+            raise NoHeadError.of(self.info.name)
         try:
             if self._checked_lens is None:
                 self._checked_lens = Lens.of(self._language_model, self.model)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from probes.common.grouping import grouped
 from probes.families.attention.heads import (
     CLASS,
     CLASSES,
@@ -46,12 +47,9 @@ MOST_DESCRIBED = 5
 def tooltips(shown_records: ShownRecords, model: str) -> dict[tuple[int, int], dict[str, str]]:
     """Tooltips by layer and head."""
     rows = shown_records.records[model].rows
-    of_heads: dict[tuple[int, int], list[dict[str, Any]]] = {}
-    for line in numbers(rows):
-        if line["head"] is not None and line["split"] == "test":
-            of_heads.setdefault((line["layer"], line["head"]), []).append(line)
+    of_heads = [x for x in numbers(rows) if x["head"] is not None and x["split"] == "test"]
     texts = {}
-    for (layer, head), lines in of_heads.items():
+    for (layer, head), lines in grouped(of_heads, lambda x: (x["layer"], x["head"])).items():
         by_measure = {(x["metric"], x["feature"]): x for x in lines}
         (name,) = (feature for metric, feature in by_measure if metric == CLASS)
         tooltip = {"head": f"layer {layer}, head {head}: {name}"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,23 +25,25 @@ from probes.families.attention.heads import (
     masses,
 )
 from probes.measurements.pivots import notes_of
+from probes.measurements.row_filters import metric_heading
 from probes.measurements.table_cells import p_cell, score_cell
 from probes.records.record import Record, corpus_title, model_title
 from probes.records.row import Row
+from probes.statistics.metrics import scale_of
 from probes.statistics.partition import FEWEST
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 
-RELATIONS, TREES, ROLES, ANTECEDENTS, SUBJECTS = TITLES = (
-    "relations",
-    "trees",
-    "roles",
-    "antecedents",
-    "subjects",
-)
-"""Titles of the tables of chosen heads."""
+RELATIONS, TREES, ROLES = "relations", "trees", "roles"
+ANTECEDENTS, SUBJECTS = "antecedents", "subjects"
 
-MEASURES = ("relation",), ("uas", "uuas"), ("role",), ("antecedent",), ("subject_share",)
-"""Measures of each table."""
+MEASURES = {
+    RELATIONS: ("relation",),
+    TREES: ("uas", "uuas"),
+    ROLES: ("role",),
+    ANTECEDENTS: ("antecedent",),
+    SUBJECTS: ("subject_share",),
+}
+"""Measures of the tables of chosen heads, by title."""
 
 FEWEST_LISTED = 100
 """Test words that a relation needs to be listed in tables."""
@@ -89,10 +91,11 @@ def head_tables(record: Record, by: str, *, with_rare: bool = False) -> list[Tab
     """
     title = f"{model_title(record)} · {corpus_title(record)}"
     if by == "relation":
-        return choice_tables(title, record, with_rare=with_rare)
+        return list(choice_tables(title, record, with_rare=with_rare))
     heads, more = head_frame(record.rows), []
     if by == "entropy":
-        name, percents = "entropy, %", 100 * grid(heads, "entropy").astype(float)
+        name = metric_heading("entropy")
+        percents = scale_of("entropy") * grid(heads, "entropy").astype(float)
         values = percents.assign(mean=percents.mean(axis=1)).map("{:.0f}".format)
         note = (
             "Mean over test texts, by head; uniform attention has 100. heads.csv has intervals and "
@@ -108,11 +111,10 @@ def head_tables(record: Record, by: str, *, with_rare: bool = False) -> list[Tab
     return [Table(f"{title} · {name}", heading, rows, notes=(note,)), *more]
 
 
-def choice_tables(title: str, record: Record, *, with_rare: bool = False) -> list[Table]:
+def choice_tables(title: str, record: Record, *, with_rare: bool = False) -> Iterator[Table]:
     """Tables of relations and trees with the head chosen for each; empty ones are left out."""
     all_choices = choices(record.rows)
-    filled_tables = []
-    for name, measures in zip(TITLES, MEASURES, strict=True):
+    for name, measures in MEASURES.items():
         of_measures = [choice for choice in all_choices if choice.test.metric in measures]
         if not of_measures:
             continue
@@ -129,8 +131,7 @@ def choice_tables(title: str, record: Record, *, with_rare: bool = False) -> lis
         notes += notes_of(record.notes, name)
         heads = (name[:-1], "n", "head", "attends", "test", "baseline", "chance", "difference", "p")
         rows = tuple(map(_choice_row, listed))
-        filled_tables.append(Table(f"{title} · {name} · test, %", heads, rows, notes=tuple(notes)))
-    return filled_tables
+        yield Table(f"{title} · {name} · test, %", heads, rows, notes=tuple(notes))
 
 
 def _choice_row(choice: Choice) -> TableRow:
@@ -138,10 +139,9 @@ def _choice_row(choice: Choice) -> TableRow:
     _, _, offset = choice.kind.partition("offset ")
     offset = f" ({offset})".replace("-", "−") if offset else ""
     above = choice.difference
-    difference = Cell(NOTHING)
-    if above.value is not None:
-        points = f"{100 * above.value:+z.1f}".replace("-", "−")
-        difference = replace(score_cell(above.value, above.interval, above.metric), text=points)
+    difference = score_cell(above.value, above.interval, above.metric)
+    if above.value is not None and not difference.text.startswith("−"):
+        difference = replace(difference, text=f"+{difference.text}")
     return TableRow.of(
         choice.feature.replace("at most", "≤") or test.metric.upper(),
         f"{test.n:,}",

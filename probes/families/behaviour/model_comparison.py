@@ -21,7 +21,7 @@ from probes.records.record import Record
 from probes.records.record_files import Arrays, if_readable, read_arrays
 from probes.records.row import Row
 from probes.statistics.bootstrap import bounds, informative, interval
-from probes.statistics.metrics import label_of
+from probes.statistics.metrics import label_of, printed_score
 from probes.statistics.of_families.strata import Strata
 from probes.statistics.significance import Pair, all_pairs
 from probes.tables.table import NOTHING, Cell, Table, TableRow
@@ -209,7 +209,7 @@ def _ranking_table(group: CorpusGroup, phenomenon: str) -> Table:
     whys = [f"{x}, {label_of(y.metric)}: {y.why}." for x in models for y in scores[x] if y.why]
     # The models answer the same items, so the first note on guesses holds for all.
     guesses = [
-        f"Guesses are right in {100 * row.value:.1f} %."
+        f"Guesses are right in {printed_score(row.value, row.metric)} %."
         for x in group.records.values()
         if (row := x.rows.at("sensitivity_chance", threshold=0.0, **axes)) and row.value is not None
     ]

@@ -41,9 +41,6 @@ class ErasureOptions(Frozen):
     sentences: PositiveInt = Field(
         default=300, description="random test sentences to read for every layer"
     )
-    training: PositiveInt = Field(
-        default=1000, description="training sentences with examples for fitting probes again"
-    )
 
 
 class InterchangeOptions(Frozen):

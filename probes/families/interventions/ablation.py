@@ -131,12 +131,12 @@ def ablation(context: ModelContext) -> Measured:
     left_out: list[str] = []
     for split, passes in (("dev", heads), ("test", variants)):
         sample = sampled_sentences(len(context.corpus.splits[split]), options.sentences)
-        samples, notes = probed_samples(context, sample, len(passes), split)
+        samples, notes = probed_samples(context, sample, split)
         left_out += notes
         compared_view = "plain" if split == "test" else ""
         rows += predict_in_passes(context, samples, passes, compared_view)
         for task_sample in samples:
-            rows += task_sample.rows(passes, DROP, task_sample.predicted)
+            rows += task_sample.rows(passes, DROP)
         try:
             rows += own_answers(context, passes, questions_in(context, split, sample))
         except NoHeadError:

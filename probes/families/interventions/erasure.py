@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from probes.common.errors import NoHeadError
-from probes.examples.scoring import control_labels, has_types
+from probes.examples.scoring import NO_TYPES, control_labels, has_types
 from probes.families.interventions import ErasureOptions
 from probes.families.interventions.erasers import Moments, leace, random_subspace
 from probes.families.interventions.own_answers import (
@@ -29,14 +29,12 @@ from probes.families.interventions.own_answers import (
 )
 from probes.families.interventions.probed_sample import (
     ProbedSample,
-    Refitted,
-    as_columns,
     csv_lines_by_task,
     predict_in_passes,
     probed_samples,
     sampled_sentences,
 )
-from probes.measurements.chart_views import Cells, Lines
+from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Measured, UseColumn, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.row_filters import PlacesOf
@@ -46,6 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from probes.common.arrays import Floats
+    from probes.examples.examples import Examples
     from probes.measurements.context import ModelContext, TaskContext
 
 DROP, SCORE = "erasure_drop", "probe_score"
@@ -68,7 +67,7 @@ _LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
     "erasure",
     of="model",
     after="scores",
-    version=4,
+    version=5,
     options=ErasureOptions,
     head="used",
     csv_lines=csv_lines_by_task,
@@ -76,8 +75,8 @@ _LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
         Pivot(
             "the task's probe at the last layer",
             (DROP,),
-            columns=("fit", "eraser", "less"),
-            where={**_FROM_LAST, "less": (NOTHING, CONTROL)},
+            columns=("eraser", "less"),
+            where={**_FROM_LAST, "fit": "frozen", "less": (NOTHING, CONTROL)},
             apart="erased",
             places=_LESS,
             note="Drop of the score, in points. Rows: the layer where labels are erased.",
@@ -114,15 +113,6 @@ _LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
             },
             apart="erased",
         ),
-        Cells(
-            "recovered",
-            DROP,
-            across="at",
-            apart="erased",
-            where={"eraser": LABELS, "less": NOTHING, "fit": "again", "probes": "own"},
-            title="Lost to a probe that is fitted again",
-            note="Rows: the layer where labels are erased; columns: the probed layer.",
-        ),
     ),
     use_columns=(
         UseColumn(
@@ -147,11 +137,10 @@ def erasure(context: ModelContext) -> Measured:
 
     The task ``erased`` is erased at the ``layer`` of the row. ``erasure_drop`` is the loss of the
     probe of layer ``at`` on a task (``predicts``; ``probes`` is ``own`` if that is the erased
-    task). ``fit`` is ``frozen`` for the reported probe, or ``again`` for one fitted to the changed
-    vectors of a training sample, compared with one fitted to the untouched vectors. ``eraser``
-    names what is erased: ``labels``, labels of the ``control task``, or ``random`` directions that
-    change vectors as much. ``less`` names the control whose drop was subtracted. The last layer has
-    p, corrected over the layers of erasure.
+    task). ``fit`` is ``frozen``: probes are not fitted again. ``eraser`` names what is erased:
+    ``labels``, labels of the ``control task``, or ``random`` directions that change vectors as
+    much. ``less`` names the control whose drop was subtracted. The last layer has p, corrected over
+    the layers of erasure.
 
     The model's own answers are those of `ablation`. ``probe_score`` is the reported score of the
     layer; ``erased_rank`` and ``erased_variance`` give the size of the change. Values of controls
@@ -159,28 +148,21 @@ def erasure(context: ModelContext) -> Measured:
     """
     options = context.options
     sample = sampled_sentences(len(context.corpus.splits["test"]), options.sentences)
-    # Only to find the tasks: how many passes one needs is known when its erasers are fitted.
-    tasks, notes = probed_samples(context, sample, 1)
+    samples, notes = probed_samples(context, sample)
     questions = questions_in(context, "test", sample)
     rows: list[Row] = []
-    for task in tasks:
+    for task in samples:
         examples = task.context.examples
         targets = [examples.targets("train")]
         if has_types(examples):
             targets.extend(control_labels(examples, "train", range(N_ERASER_DRAWS)))
         else:
-            notes.append(f"{task.name} has no control task: its examples have no types.")
+            notes.append(f"{task.name} has no control task: {NO_TYPES}.")
         variants, sizes = _erasures(task, targets)
-        samples, _ = probed_samples(context, sample, len(variants))
-        own_sample = next(x for x in samples if x.name == task.name)
-        new = Refitted(own_sample, options.training)
-        compared = list(predict_in_passes(context, [*samples, new], variants, task.view))
+        compared = list(predict_in_passes(context, samples, variants, task.view))
         for task_sample in samples:
-            whose = "own" if task_sample is own_sample else "other"
-            compared += task_sample.rows(
-                variants, DROP, task_sample.predicted, fit="frozen", probes=whose
-            )
-        compared += own_sample.rows(variants, DROP, new.predicted, fit="again", probes="own")
+            whose = "own" if task_sample is task else "other"
+            compared += task_sample.rows(variants, DROP, fit="frozen", probes=whose)
         rows += [*sizes, *_mean_of_draws(compared)]
         try:
             rows += own_answers(context, variants, questions)
@@ -249,10 +231,24 @@ def _moments_of_layer(context: TaskContext, layer: int, targets: Sequence[NDArra
             part = slice(first, min(first + _ROWS, n))
             out = torch.empty(part.stop - first, len(spans) * vectors.shape[1])
             gather(vectors, [SpanRows.of(span[part]) for span in spans], out)
-            labels = [as_columns(examples, x[part]) for x in targets]
+            labels = [_as_columns(examples, x[part]) for x in targets]
             yield out.numpy().reshape(len(out), len(spans), -1), np.concatenate(labels, axis=1)
 
     return Moments.of(blocks())
+
+
+def _as_columns(examples: Examples, targets: NDArray[Any]) -> Floats:
+    """Labels as numbers: a column for each class or label, or the number itself. Shape (n, K).
+
+    Args:
+        targets: in the form of `Examples.targets`.
+    """
+    if examples.members is not None:
+        return examples.members[targets, : len(examples.classes)].astype(np.float64)
+    if not examples.classes:
+        return targets[:, None].astype(np.float64)
+    columns: Floats = np.eye(len(examples.classes))[targets]
+    return columns
 
 
 def _mean_of_draws(rows: Iterable[Row]) -> Iterator[Row]:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from probes.extraction.reading.views import Text
     from probes.measurements.context import ModelContext
 
-RATIO, FLIPPED, ACCURACY = "log_odds_ratio", "flipped", "interchange_accuracy"
+RATIO, FLIPPED = "log_odds_ratio", "flipped"
 
 OWN, ARBITRARY, DIFFERENCE = "own", "arbitrary", "own minus arbitrary"
 """Values of ``answers``: the continuations of the pair, two arbitrary tokens, or the difference."""
@@ -70,10 +70,13 @@ _FEWEST = 5
 _POOLED = {"paradigm": None, "answers": OWN}
 
 
-def _no_collector(corpus: Corpus, layers: Sequence[int], options: InterchangeOptions) -> Collector:
-    from probes.families.interventions.interchange_passes import Tokens
+def _nothing_stored(
+    corpus: Corpus, layers: Sequence[int], options: InterchangeOptions
+) -> Collector:
+    """A collector of no text: prompts depend on tokens, which are known when the model is."""
+    from probes.families.interventions.interchange_passes import Prompts
 
-    return Tokens()
+    return Prompts(0, np.zeros((0, 1), dtype=np.int64))
 
 
 @measurement(
@@ -82,8 +85,8 @@ def _no_collector(corpus: Corpus, layers: Sequence[int], options: InterchangeOpt
     needs=("pairs",),
     options=InterchangeOptions,
     head="needed",
-    reads=lambda corpus, options: View("written", ()),  # prompts depend on tokens
-    collector=_no_collector,
+    reads=lambda corpus, options: View("written", ()),
+    collector=_nothing_stored,
     shares_arrays=True,
     shows=(
         Pivot(
@@ -150,22 +153,22 @@ def interchange(context: ModelContext) -> Measured:
 
     Rows: ``log_odds_ratio``, the mean over pairs of log p(answer of the base) − log p(answer of the
     source) in the untouched pass minus that in the changed one; ``flipped``, the share of pairs
-    that then prefer the source's answer, among those whose base and source were answered right;
-    ``interchange_accuracy``, the same among all pairs. Axes: ``paradigm``, ``position`` (of the
-    token, from 1) and ``prompt`` (paradigm and tokens); or, over all paradigms, ``at``. Further
-    ``direction`` and ``answers``. p-values of log-odds ratios are corrected over layers and
-    positions. Pairs that exchange the same word are resampled together.
+    that then prefer the source's answer, among those whose base and source were answered right.
+    Axes: ``paradigm``, ``position`` (of the token, from 1) and ``prompt`` (paradigm and tokens);
+    or, over all paradigms, ``at``. Further ``direction`` and ``answers``. p-values of log-odds
+    ratios are corrected over layers and positions. Pairs that exchange the same word are resampled
+    together.
 
     Raises:
         NotServedError: no pairs fit.
     """
-    from probes.families.interventions.interchange_passes import exchanged_logits, tokens_of
+    from probes.families.interventions.interchange_passes import exchanged_logits
 
     options, causal = context.options, context.model.causal
     paradigms = _contrasts_by_paradigm(context.corpus.items, causal, options)
     texts = (text for parts in paradigms.values() for part in parts for x in part for y in x.texts()
              for text in y)  # fmt: skip
-    pieces = tokens_of(context, texts)
+    pieces = _pieces_of(context, texts)
     measured: list[_ParadigmScores] = []
     unfit: list[str] = []
     for paradigm, parts in paradigms.items():
@@ -197,6 +200,16 @@ def interchange(context: ModelContext) -> Measured:
         notes.append(f"Fewer than {_FEWEST} pairs for training or test: {', '.join(unfit)}.")
     facts = {"paradigms": len(measured), "pairs": n_pairs, "continuations": n_answers}
     return Measured(_interchange_rows(measured, context.layers, causal), facts=facts, notes=notes)
+
+
+def _pieces_of(context: ModelContext, texts: Iterable[Text]) -> dict[Text, Pieces]:
+    """Pieces of texts, without those that are too long for the model."""
+    tokenizer = context.tokenizer
+    assert tokenizer is not None, "given vectors have no language-model head"
+    distinct = list(dict.fromkeys(texts))
+    room = context.model.window - len(tokenizer.prefix) - len(tokenizer.suffix)
+    pieces = zip(distinct, tokenizer(distinct), strict=True)
+    return {text: of_text for text, of_text in pieces if len(of_text.ids) <= room}
 
 
 def _contrasts_by_paradigm(
@@ -302,7 +315,6 @@ class _ParadigmScores(NamedTuple):
             (RATIO, ARBITRARY, self.arbitrary, index),
             (RATIO, DIFFERENCE, self.ratio - self.arbitrary, index),
             (FLIPPED, OWN, self.follows, right),
-            (ACCURACY, OWN, self.follows, index),
         )
         for (i, direction), scale in product(enumerate(DIRECTIONS), scales):
             metric, answers, values, group = scale

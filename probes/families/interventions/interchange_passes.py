@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any, ClassVar, cast
@@ -19,7 +19,7 @@ from probes.extraction.reading.alignment import Pieces
 from probes.extraction.reading.collectors import Collector, ModelProperties, layer_states
 from probes.extraction.reading.padding import PaddedWindows
 from probes.extraction.reading.shards import Shard
-from probes.extraction.reading.views import Text, view_over
+from probes.extraction.reading.views import view_over
 from probes.extraction.reading.windows import Window
 from probes.families.interventions.erasers import Moments, leace
 from probes.families.interventions.interchange_pairs import (
@@ -34,43 +34,6 @@ from probes.families.interventions.interchange_pairs import (
 )
 from probes.measurements.context import ModelContext
 from probes.records.header import ModelRecord
-
-
-class Tokens(Collector):
-    """Finds the tokens of texts, and reads none of them.
-
-    Attributes:
-        pieces: tokens of each text that fits into the model's window.
-    """
-
-    name = "tokens"
-    parts = ()
-
-    def __init__(self) -> None:
-        self.pieces: dict[Text, Pieces] = {}
-
-    def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
-        """Nothing is stored."""
-        return 0
-
-    def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
-        """Keep the tokens of a shard."""
-        self._texts = shard.texts
-        self.pieces.update(zip(shard.texts, pieces, strict=True))
-
-    def copies(self, windows: Sequence[Window], reader: ModelProperties) -> Sequence[Window]:
-        """No windows; texts with several are forgotten."""
-        for window in windows:
-            if window.first:
-                self.pieces.pop(self._texts[window.text], None)
-        return ()
-
-    def add(self, windows: PaddedWindows, output: Any) -> None:
-        """There is no pass."""
-
-    def finish(self) -> dict[str, torch.Tensor]:
-        """There are no parts."""
-        return {}
 
 
 class Prompts(Collector):
@@ -316,11 +279,3 @@ def _exchange(
         return states
 
     return change
-
-
-def tokens_of(context: ModelContext, texts: Iterator[Text]) -> dict[Text, Pieces]:
-    """Tokens of texts; without those that are too long for the model."""
-    collector = Tokens()
-    for _ in context.read(view_over(texts, "written"), collector):
-        pass
-    return collector.pieces

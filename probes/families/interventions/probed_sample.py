@@ -13,7 +13,7 @@ from probes.examples.examples import NotServedError
 from probes.extraction.reading.vectors import layer_part
 from probes.families.interventions.own_answers import Comparison, Variant, comparisons
 from probes.measurements.measurement import csv_lines
-from probes.probing.stored_probes import StoredProbes, probe_predictions, span_means, why_not
+from probes.probing.stored_probes import StoredProbes, why_not_applied
 from probes.records.record import Record
 from probes.records.row import AxisValue, Row
 from probes.records.values import ends
@@ -27,8 +27,7 @@ from probes.statistics.sums import side_by_side
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from probes.common.arrays import Floats, Ints
-    from probes.examples.examples import Examples
+    from probes.common.arrays import Ints
     from probes.extraction.reading.views import Text
     from probes.extraction.reading.windows import Pooling
     from probes.measurements.context import ModelContext, TaskContext
@@ -43,63 +42,32 @@ def sampled_sentences(n: int, size: int) -> Ints:
     return numbers
 
 
-class SampledExamples:
-    """A task's examples in some sentences of a split.
+class ProbedSample:
+    """A task's examples in some sentences of a split, and predictions of its reported probes.
 
     Args:
         context: the task and its scores.
-        split: name of the split.
         sentences: numbers of the sentences in the split, ascending.
-
-    Attributes:
-        numbers: numbers of the examples. Shape (n,).
-        texts: text of each example.
-        view: name of the view that holds the texts.
-    """
-
-    def __init__(self, context: TaskContext, split: str, sentences: Ints) -> None:
-        self.context, self.split = context, context.examples.splits[split]
-        self.name_of_split = split
-        self.numbers = np.flatnonzero(np.isin(self.split.sentence, sentences))
-        self.texts: list[Text] = [self.split.texts[i] for i in self.numbers]
-        self.view = context.examples.view
-
-    def spans(self, first: Mapping[Text, int]) -> Ints:
-        """First and end row of each example's spans. Shape (n, spans, 2).
-
-        Args:
-            first: first row of each text.
-        """
-        first_words = np.array([text.kept_span[0] for text in self.texts], dtype=np.int64)
-        starts = np.array([first[text] for text in self.texts], dtype=np.int64)
-        if self.view != "plain":  # one word per text is kept
-            return np.stack([starts, starts + 1], axis=1)[:, None]
-        spans = [self.split.spans[self.numbers]]
-        if self.context.examples.n_spans == 2:
-            spans.append(self.split.second_spans[self.numbers])
-        return np.stack(spans, axis=1) + (starts - first_words)[:, None, None]
-
-
-class ProbedSample(SampledExamples):
-    """The examples in a sample, with the predictions of the reported probes in every pass.
-
-    Args:
-        context, sentences: see `SampledExamples`.
-        n_variants: number of passes.
         split: "dev" for choosing something, else "test".
 
     Attributes:
-        predicted: predictions of each pass, filled by `take`. Shape (variants, L, n, …).
+        name: name of the task.
+        view: name of the view that holds the texts.
+        numbers: numbers of the examples in the split. Shape (n,).
+        texts: text of each example.
+        predicted: predictions of each pass, made by `begin` and filled by `take`. Shape (variants,
+            L, n, …).
         reason: reason for leaving the task out; empty if it is used.
     """
 
-    def __init__(
-        self, context: TaskContext, sentences: Ints, n_variants: int, split: str = "test"
-    ) -> None:
-        super().__init__(context, split, sentences)
-        self.name = context.task.name
-        self.reason = why_not(context.spec)
-        if not context.model.window:
+    def __init__(self, context: TaskContext, sentences: Ints, split: str = "test") -> None:
+        self.context, self.split = context, split
+        self.name, self.view = context.task.name, context.examples.view
+        examples = context.examples.splits[split]
+        self.numbers = np.flatnonzero(np.isin(examples.sentence, sentences))
+        self.texts: list[Text] = [examples.texts[i] for i in self.numbers]
+        self.reason = why_not_applied(context.spec)
+        if not context.model.reads_text:
             self.reason = "given vectors cannot be read again"
         elif context.task.site:
             self.reason = "it reads inside blocks"
@@ -107,10 +75,6 @@ class ProbedSample(SampledExamples):
             self.reason = "it reads texts of its own"
         elif not len(self.numbers):
             self.reason = f"the sample of {split} has none of its examples"
-        else:
-            stored = context.predicted(context.layers)
-            shape = n_variants, len(stored), len(self.numbers), *stored.shape[2:]
-            self.predicted = np.zeros(shape, stored.dtype)
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -124,8 +88,14 @@ class ProbedSample(SampledExamples):
     @cached_property
     def gold(self) -> Any:
         """The labels of the examples."""
-        gold = self.context.scorers[self.name_of_split].gold
+        gold = self.context.scorers[self.split].gold
         return gold.part(np.isin(np.arange(len(gold.labels)), self.numbers))
+
+    def begin(self, n_variants: int) -> None:
+        """Make room for the predictions of so many passes; those of earlier ones are dropped."""
+        stored = self.context.predicted(self.layers)
+        shape = n_variants, len(stored), len(self.numbers), *stored.shape[2:]
+        self.predicted = np.zeros(shape, stored.dtype)
 
     def take(self, number: int, vectors: Mapping[int, Any], first: Mapping[Text, int]) -> None:
         """Predict from the vectors of a pass.
@@ -135,31 +105,30 @@ class ProbedSample(SampledExamples):
             vectors: vectors of words, by layer.
             first: first row of each text.
         """
-        spans = self.spans(first)
+        starts = np.array([first[text] for text in self.texts], dtype=np.int64)
+        rows = self.context.examples.rows_from(self.split, starts, self.numbers)
+        spans = np.stack(rows, axis=1)
         for index, layer in enumerate(self.context.layers):
             if layer in vectors:
                 predicted = self._probes.predict(layer, vectors[layer], spans)
                 self.predicted[number, index] = predicted
 
-    def rows(
-        self, variants: Sequence[Variant], name: str, predicted: NDArray[Any], **axes: Any
-    ) -> Iterator[Row]:
+    def rows(self, variants: Sequence[Variant], name: str, **axes: Any) -> Iterator[Row]:
         """Cost of each change to the probes at and above it; p at the last layer.
 
         Dev, which only serves for choosing, has rows of the last layer alone.
 
         Args:
             name: metric of the rows, the score in one pass minus the score in another.
-            predicted: shape (variants, L, n, …).
             axes: further axes of all rows.
         """
-        on_test, last = self.name_of_split == "test", self.layers[-1]
+        on_test, last = self.split == "test", self.layers[-1]
         draws = draws_of(self.gold) if on_test else None
         for index, at in enumerate(self.layers):
             if not on_test and at != last:
                 continue
             compared = [x for x in comparisons(variants) if x.layer <= at]
-            scores = self._both_sides(compared, predicted[:, index], at)
+            scores = self._both_sides(compared, self.predicted[:, index], at)
             p = _p_by_number(compared, scores) if on_test and at == last else {}
             for number, (change, sides) in enumerate(zip(compared, scores, strict=True)):
                 pair = None
@@ -171,7 +140,7 @@ class ProbedSample(SampledExamples):
                     sides.other.scores[0] - sides.changed.scores[0],
                     change.layer,
                     *ends(pair),
-                    split=self.name_of_split,
+                    split=self.split,
                     n=len(self.numbers),
                     p=p.get(number),
                     axes={**change.axes, "at": at, "predicts": self.name, **axes},
@@ -236,75 +205,15 @@ def _p_by_number(compared: Sequence[Comparison], scores: Sequence[_Sides]) -> di
     return p_values
 
 
-class Refitted(SampledExamples):
-    """Training examples in a sample, with predictions of probes that are fitted again.
-
-    Args:
-        test: examples to predict.
-        n_sentences: number of random training sentences with examples.
-
-    Attributes:
-        predicted: see `ProbedSample`.
-    """
-
-    def __init__(self, test: ProbedSample, n_sentences: int) -> None:
-        with_examples = np.unique(test.context.examples.splits["train"].sentence)
-        sentences = with_examples[sampled_sentences(len(with_examples), n_sentences)]
-        super().__init__(test.context, "train", sentences)
-        self.test = test
-        self.predicted = np.empty_like(test.predicted)
-
-    def take(self, number: int, vectors: Mapping[int, Any], first: Mapping[Text, int]) -> None:
-        """Fit and predict; see `ProbedSample.take`."""
-        import torch
-
-        from probes.training.layer_probe import LayerProbe
-
-        context, numbers = self.context, self.numbers
-        labels = context.examples.targets("train")[numbers]
-        if context.examples.classes and len(np.unique(labels)) < 2:
-            raise NotServedError(
-                f"{self.test.name}: the training sentences drawn have only one label; raise "
-                "--erasure-training"
-            )
-        if context.task.kind == "multi-label":
-            labels = as_columns(context.examples, labels)
-        weight = "balanced" if context.task.metric == "balanced_accuracy" else None
-        # Rounding to the stored type hides tiny differences, which probes would scale up.
-        stored = getattr(torch, context.vectors.layer(self.test.layers[0]).dtype.name)
-        spans = self.spans(first), self.test.spans(first)
-        for index, layer in enumerate(self.test.layers):
-            if layer in vectors:
-                train, test = (span_means(vectors[layer], x).to(stored) for x in spans)
-                about = context.spec.family, context.task.kind
-                probe = LayerProbe(*about, device=str(context.device), class_weight=weight)
-                probe.fit(train, labels, groups=self.split.sentence[numbers])
-                self.predicted[number, index] = probe_predictions(probe, test)
-
-
-def as_columns(examples: Examples, targets: NDArray[Any]) -> Floats:
-    """Labels as numbers: a column for each class or label, or the number itself. Shape (n, K).
-
-    Args:
-        targets: in the form of `Examples.targets`.
-    """
-    if examples.members is not None:
-        return examples.members[targets, : len(examples.classes)].astype(np.float64)
-    if not examples.classes:
-        return targets[:, None].astype(np.float64)
-    columns: Floats = np.eye(len(examples.classes))[targets]
-    return columns
-
-
 def probed_samples(
-    context: ModelContext, sentences: Ints, n_variants: int, split: str = "test"
+    context: ModelContext, sentences: Ints, split: str = "test"
 ) -> tuple[list[ProbedSample], list[str]]:
     """All scored tasks whose probes can be applied again, and notes about the others.
 
     Raises:
         NotServedError: there is no such task.
     """
-    samples = [ProbedSample(x, sentences, n_variants, split) for x in context.tasks]
+    samples = [ProbedSample(x, sentences, split) for x in context.tasks]
     usable = [x for x in samples if not x.reason]
     if not usable:
         raise NotServedError("no scored task has probes that can be applied to other vectors")
@@ -313,7 +222,7 @@ def probed_samples(
 
 def predict_in_passes(
     context: ModelContext,
-    samples: Sequence[ProbedSample | Refitted],
+    samples: Sequence[ProbedSample],
     variants: Sequence[Variant],
     compared_view: str,
 ) -> Iterator[Row]:
@@ -330,6 +239,8 @@ def predict_in_passes(
     from probes.extraction.reading.shards import kept_words
     from probes.extraction.reading.views import view_over
 
+    for task_sample in samples:
+        task_sample.begin(len(variants))
     changes = [variant.interventions for variant in variants]
     for name in dict.fromkeys(x.view for x in samples):
         of_view = [x for x in samples if x.view == name]

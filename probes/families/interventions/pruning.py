@@ -142,10 +142,10 @@ def pruning(context: ModelContext) -> Measured:
 
     last = min(task.layers[-1] for task in context.tasks)
     variants = [Variant(), *_variants(order, last)]
-    samples, notes = probed_samples(context, sample, len(variants))
+    samples, notes = probed_samples(context, sample)
     drops = list(predict_in_passes(context, samples, variants, ""))
     for task_sample in samples:
-        sample_rows = task_sample.rows(variants, DROP, task_sample.predicted)
+        sample_rows = task_sample.rows(variants, DROP)
         drops += (row for row in sample_rows if row.axes["at"] == task_sample.layers[-1])
     rows += _with_ranges([*drops, *own_answers(context, variants, questions)])
     return Measured(rows, facts={"sentences": len(sample), "heads": len(heads)}, notes=notes)

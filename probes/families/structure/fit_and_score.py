@@ -34,7 +34,6 @@ from probes.families.structure.sentence_scores import (
 from probes.families.structure.structure_rows import (
     SCORES,
     ScoredSplit,
-    best_layer,
     counts,
     notes,
     structure_rows,
@@ -42,6 +41,7 @@ from probes.families.structure.structure_rows import (
 from probes.families.structure.trees import N_CONTROL_TREES, Trees, trees_of
 from probes.measurements.context import ModelContext
 from probes.measurements.measurement import Measured
+from probes.records.best_layer import best_layer_of
 from probes.tasks.validation import TaskError
 from probes.training.batches import bootstrap_weights
 
@@ -87,7 +87,9 @@ def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) ->
     # Seeds the noise of training. It depends on what is measured, not on folders or options.
     drawn_by = f"{context.model.digest} {context.corpus.fingerprint}"
     scores = list(structure_rows(drawn_by, ranks, reported, fitted, splits))
-    best = best_layer(scores, reported)
+    column = list(ranks).index(reported)
+    dev_uuas = {x: splits["dev"].score("uuas", i, column) for i, x in enumerate(fitted)}
+    best = best_layer_of(dev_uuas)
     pair = pairs_of(fitted[best], [reported], reported)[0]
     predicted = predicted_trees(
         context.vectors.layer(best), exact["test"], trees["test"], pair, len(rows["test"])

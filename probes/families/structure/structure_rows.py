@@ -17,6 +17,7 @@ from probes.common.errors import counted
 from probes.families.structure.fitting import SAMPLES, LayerFit, StructuralProbe
 from probes.families.structure.sentence_scores import Contributions, Edges
 from probes.families.structure.trees import BINS, Trees
+from probes.measurements.table_cells import no_intervals
 from probes.records.row import Row
 from probes.statistics.bootstrap import (
     RESAMPLES,
@@ -208,17 +209,6 @@ def structure_rows(
             yield Row(f"{metric}_p_best", p, layer, axes=axes)
 
 
-def best_layer(rows: Sequence[Row], reported: int) -> int:
-    """The layer with the highest UUAS on dev; the lowest of equals, or if there are no scores."""
-    dev = {
-        row.layer: -np.inf if row.value is None else row.value
-        for row in rows
-        if (row.metric, row.split, row.axes.get("rank")) == ("uuas", "dev", reported)
-        and row.layer is not None
-    }
-    return max(dev, key=dev.__getitem__)
-
-
 def shares(hits: NDArray[np.generic], of: NDArray[np.generic]) -> Floats:
     """Parts of a ratio of sums. (s,) and (s,) to (s, 2)."""
     return np.stack([hits, of], axis=1).astype(np.float64)
@@ -275,7 +265,7 @@ def notes(
         resampled: name of the clusters that intervals resample on test.
     """
     if test.n_used < FEWEST:
-        yield f"No intervals and no tests: fewer than {FEWEST} test {resampled}."
+        yield no_intervals(resampled)
     else:
         values = [(x.metric, x.value) for x in rows if x.split == "test" and x.value is not None]
         over_samples = ", ".join(

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from probes.common.errors import listed
+from probes.common.grouping import grouped
 from probes.examples.examples import NotServedError
 from probes.extraction.reading.views import plain_text
 from probes.measurements.chart_views import Lines
@@ -26,7 +27,7 @@ from probes.measurements.measurement import Level, Measured, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.table_cells import score_cell
 from probes.measurements.trained_probes import Trained
-from probes.probing.stored_probes import StoredProbes, why_not
+from probes.probing.stored_probes import StoredProbes, why_not_applied
 from probes.records.parameters import of_layer
 from probes.records.probe_spec import ProbeSpec
 from probes.records.result import Result
@@ -63,7 +64,7 @@ def _reason_without_transfer(task: Task, probe: ProbeSpec, level: Level) -> str:
     """The reason for not measuring a task and probe."""
     if task.kind == "multi-label":
         return "sets of labels are not transferred between corpora"
-    return why_not(probe)
+    return why_not_applied(probe)
 
 
 @measurement(
@@ -228,11 +229,8 @@ _NOTE = (
 
 def transfer_tables(results: Iterable[Result]) -> Iterator[Table]:
     """A table of training × test corpora for each model, task and probe family."""
-    groups: dict[tuple[str, str, str], list[Result]] = {}
-    for result in results:
-        if NAME in result.evidence:
-            of = result.model.name, result.task.name, result.probe.family
-            groups.setdefault(of, []).append(result)
+    with_transfer = (result for result in results if NAME in result.evidence)
+    groups = grouped(with_transfer, lambda x: (x.model.name, x.task.name, x.probe.family))
     for of, tested in groups.items():
         names = [result.corpus.name for result in tested]
         heads = "trained on", *(f"{x.corpus.name}, layer {x.best_layer}" for x in tested)

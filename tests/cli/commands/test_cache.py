@@ -1,12 +1,9 @@
 """`python -m probes cache` on stores that real runs have written."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil
 import time
-from pathlib import Path
 
 import pytest
 from tiny_runs import run
@@ -20,7 +17,7 @@ from probes.extraction.reading.store import Store, StoreKey, write_manifest
 
 
 @pytest.fixture(scope="module")
-def cache_of_run(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cache_of_run(tiny_bert, tmp_path_factory):
     """The cache of a run with one store: the plain view of a few sentences."""
     folder = tmp_path_factory.mktemp("run")
     run(tiny_bert, folder, tasks="pos", probes="linear", limit=20)
@@ -28,18 +25,18 @@ def cache_of_run(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 @pytest.fixture
-def vectors(cache_of_run: Path, tmp_path: Path) -> Path:
+def vectors(cache_of_run, tmp_path):
     """The stores of a copy of that cache."""
     return shutil.copytree(cache_of_run, tmp_path / "cache") / "vectors"
 
 
-def call(vectors: Path, *flags: str) -> int:
+def call(vectors, *flags):
     parser = argparse.ArgumentParser()
     cache.add_arguments(parser)
     return cache.run(parser.parse_args(["--cache-dir", str(vectors.parent), *flags]))
 
 
-def states(vectors: Path) -> list[str]:
+def states(vectors):
     return [entry.state for entry in cache.find_stores(vectors)]
 
 
@@ -82,8 +79,7 @@ def test_what_no_run_can_read_is_told_apart_and_pruned(vectors, capsys):
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [("shards", "x"), ("model", None), ("layers", "x"), ("key", "k")],
+    ("field", "value"), [("shards", "x"), ("model", None), ("layers", "x"), ("key", "k")]
 )
 def test_a_manifest_that_makes_no_sense_is_a_broken_store(vectors, field, value):
     (entry,) = cache.find_stores(vectors)
@@ -115,16 +111,13 @@ def test_a_run_that_is_writing_is_left_alone(vectors, capsys):
     assert "a run is using it" in capsys.readouterr().out
 
 
-def parameters_of(vectors: Path) -> list[Path]:
-    return sorted((vectors.parent / "parameters").iterdir())
-
-
 def test_fitted_parameters_are_a_line_and_pruned_like_vectors(vectors, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "500")
-    (path,) = parameters_of(vectors)
+    parameters = vectors.parent / "parameters"
+    (path,) = parameters.iterdir()
     (store,) = cache.find_stores(vectors)
     size = f"{path.stat().st_size / 1e6:,.1f} MB"
-    (vectors.parent / "parameters" / "notes.safetensors").write_text("of somebody else")
+    (parameters / "notes.safetensors").write_text("of somebody else")
     assert call(vectors) == 0
     line = f"1 file of fitted parameters, {size} in {path.parent}"
     assert capsys.readouterr().out.splitlines()[-1] == line
@@ -139,11 +132,10 @@ def test_fitted_parameters_are_a_line_and_pruned_like_vectors(vectors, monkeypat
     assert said[-1] == f"would delete 1 file of fitted parameters, {size}"
     assert path.exists()
     call(vectors, "--prune", "all", "--older-than", "30", "--model", store.model)
-    assert [each.name for each in parameters_of(vectors)] == ["notes.safetensors"]
+    assert [each.name for each in parameters.iterdir()] == ["notes.safetensors"]
     assert states(vectors) == ["whole"]
-    assert (
-        capsys.readouterr().out.splitlines()[-1] == f"deleted 1 file of fitted parameters, {size}"
-    )
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == f"deleted 1 file of fitted parameters, {size}"
 
 
 def test_stored_corpora_are_a_line_and_those_of_other_versions_are_broken(

@@ -1,8 +1,6 @@
 """`check`, `new-task` and `new-measurement`: what is printed, written, refused."""
 
 import csv
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -33,12 +31,6 @@ def test_what_cannot_be_checked_is_one_line(arguments, message, capsys):
     assert main(["check", *arguments]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert message in line
-
-
-def test_checking_needs_no_torch():
-    code = "import sys; from probes.__main__ import main; main(['check', 'srl', '--limit', '30', '-q'])\n"
-    code += "assert not {'torch', 'transformers'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -72,13 +64,6 @@ def test_new_task_writes_to_a_folder_whose_parent_exists(folder, message, tmp_pa
     assert capsys.readouterr().err == f"error: {message.format(path, path)}\n"
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert main(["new-task", "fresh", "--folder", str(tmp_path / "new")]) == 0
-
-
-@pytest.mark.parametrize("name", ["pos", "my-task", "../x", "_x", "class", "Example", "json"])
-def test_a_name_that_cannot_be_used_is_refused(name, tmp_path, capsys):
-    assert main(["new-task", name, "--folder", str(tmp_path)]) == 2
-    assert len(capsys.readouterr().err.strip().splitlines()) == 1
-    assert not list(tmp_path.iterdir())
 
 
 def test_missing_splits_are_cut_as_in_a_run(tmp_path, capsys):
@@ -115,26 +100,13 @@ def test_the_files_pass_their_test_and_run(of, tiny_bert, tmp_path, capsys):
     with pytest.raises(AssertionError):
         checks[name]()
     # The command that is printed, with a small model.
-    line = said[-1].replace("MODEL", str(tiny_bert)).split()[2:]
-    line += [
-        "--tasks",
-        "pos",
-        "--probes",
-        "linear",
-        "--limit",
-        "20",
-        "--twins",
-        "0",
-        "--device",
-        "cpu",
-    ]
+    small = "--tasks pos --probes linear --limit 20 --twins 0 --device cpu"
+    line = [*said[-1].replace("MODEL", str(tiny_bert)).split()[2:], *small.split()]
     line += ["--output", str(tmp_path / "r"), "--cache-dir", str(tmp_path / "c")]
     assert run_probes(line) == 0
     with (tmp_path / "r" / "measurements.csv").open(encoding="utf-8") as table:
         rows = list(csv.DictReader(table))
-    assert [(row["measurement"], row["layer"]) for row in rows] == [
-        ("fresh_one", layer) for layer in "012"
-    ]
+    assert [(row["measurement"], row["layer"]) for row in rows] == [("fresh_one", i) for i in "012"]
     if of == "probes":
         assert {float(row["value"]) for row in rows} == {1.0}
         assert run_probes([*line, "--fresh-one-seed", "2"]) == 0
@@ -143,23 +115,32 @@ def test_the_files_pass_their_test_and_run(of, tiny_bert, tmp_path, capsys):
     assert get_measurement("fresh_one").version == 1
 
 
+TAKEN, HIDES = ": this name is taken; choose another.", ": json.py would hide the module 'json'"
+USED = ": --measurements or --evidence uses this word"
+RESERVED = ": Python or the template uses this name; choose another."
+
+
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("command", "name", "message"),
     [
-        ("scores", "this name is taken; choose another."),
-        ("standard", "--measurements or --evidence uses this word"),
-        ("measurement", "Python or the template uses this name"),
-        ("float", "Python or the template uses this name"),
-        ("json", "json.py would hide the module 'json'"),
-        ("probes", "--measurements or --evidence uses this word"),
-        ("my-norms", "begin with a letter"),
-        ("Norms", "use up to 40 of a-z, 0-9 and _"),
-        ("x" * 41, "use up to 40 of a-z"),
-        ("", "begin with a letter"),
+        ("new-task", "pos", TAKEN),
+        ("new-task", "json", HIDES),
+        *(("new-task", name, RESERVED) for name in ("class", "Example")),
+        *(("new-task", name, "letters, digits and _ (not -), and begin with a letter.") for name in ("my-task", "../x", "_x")),
+        ("new-measurement", "scores", TAKEN),
+        ("new-measurement", "standard", USED),
+        ("new-measurement", "probes", USED),
+        ("new-measurement", "measurement", RESERVED),
+        ("new-measurement", "float", RESERVED),
+        ("new-measurement", "json", HIDES),
+        ("new-measurement", "my-norms", "begin with a letter"),
+        ("new-measurement", "", "begin with a letter"),
+        ("new-measurement", "Norms", "use up to 40 of a-z, 0-9 and _"),
+        ("new-measurement", "x" * 41, "use up to 40 of a-z"),
     ],
-)
-def test_a_name_of_a_measurement_that_cannot_be_used_is_refused(name, message, tmp_path, capsys):
-    assert main(["new-measurement", name, "--folder", str(tmp_path)]) == 2
+)  # fmt: skip
+def test_a_name_that_cannot_be_used_is_refused(command, name, message, tmp_path, capsys):
+    assert main([command, name, "--folder", str(tmp_path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
     assert not list(tmp_path.iterdir())

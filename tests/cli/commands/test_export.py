@@ -1,7 +1,6 @@
 """`export --sums`, results that are copied into one another, and published results."""
 
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -35,11 +34,8 @@ def test_a_folder_is_written_that_has_the_records_and_no_labels(results, tmp_pat
     assert ours.keys() == theirs.keys()
     for path, result in find_results(results).items():
         there = read_result(tmp_path / "shared" / path.relative_to(results))
-        assert (there.rows, there.key, there.provenance) == (
-            result.rows,
-            result.key,
-            result.provenance,
-        )
+        for name in ("rows", "key", "provenance"):
+            assert getattr(there, name) == getattr(result, name)
         assert there.evidence_rows("training_variance") == result.evidence_rows("training_variance")
     (tmp_path / "again").mkdir()  # an empty folder will do
     assert main(["export", str(results), str(tmp_path / "again"), "--sums"]) == 0
@@ -72,12 +68,9 @@ def test_the_same_record_in_several_folders_counts_once(results, tmp_path, capsy
         assert main(["leaderboard", *map(str, places), "--format", "csv"]) == 0
         ranked = capsys.readouterr()
         assert "left out" not in ranked.err
-        assert main(["report", *map(str, places), "-o", str(tmp_path / "page.html")]) == 0
-        rows = re.findall(r"<tr.*?</tr>", (tmp_path / "page.html").read_text(), re.DOTALL)
-        return sorted((x.model.name, x.task.name) for x in loaded), ranked.out, rows
+        return sorted((x.model.name, x.task.name) for x in loaded), ranked.out
 
     whole = shown(copy)
-    assert len(whole[2]) > 20
     assert whole[0] == [("m", "pos"), ("m", "srl"), ("other", "pos"), ("third", "pos")]
     assert shown(copy, results) == whole
     shutil.copytree(results, copy / "theirs")
@@ -122,10 +115,8 @@ def test_own_results_come_before_published_ones_of_the_same_key(
     found = results_with_evidence(load(*named if own_first else reversed(named)).records())
     assert scores(found) == {"own": 0.9, "both": 0.9, "shipped": 0.99}
     # The scores, and the evidence of the published ones.
-    assert (
-        capsys.readouterr().err
-        == "left out 2 duplicate results with other content; -v says which\n"
-    )
+    said = "left out 2 duplicate results with other content; -v says which\n"
+    assert capsys.readouterr().err == said
 
 
 def test_compare_finds_published_models_where_they_are_named(mixed_results, capsys):

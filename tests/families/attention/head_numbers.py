@@ -28,16 +28,14 @@ class HeadNumbers:
         self.classes = dict(zip(places, classes["feature"], strict=True))
 
     def of(self, metric, feature=None, direction=None, split="test"):
-        """Arrays of layers × heads, and n and the kind of baseline; None if not measured."""
+        """Arrays of layers × heads, and n; None if not measured."""
         where = {"feature": feature, "direction": direction, "split": split}
-        columns = ("value", "low", "high", "baseline", "n", "baseline_kind")
-        grids = {name: grid(self._frame, metric, name, **where) for name in columns}
-        if grids["value"].empty:
+        columns = {"values": "value", "low": "low", "high": "high", "baseline": "baseline"}
+        grids = {x: grid(self._frame, metric, name, **where) for x, name in columns.items()}
+        if grids["values"].empty:
             return None
-        n, kind = (grids.pop(name).iloc[0, 0] for name in columns[4:])
-        values, *others = (x.to_numpy(dtype=float) for x in grids.values())
-        of = dict(zip(columns[1:4], others, strict=True))
-        return SimpleNamespace(values=values, **of, n=n, kind=kind)
+        n = grid(self._frame, metric, "n", **where).iloc[0, 0]
+        return SimpleNamespace(n=n, **{x: its.to_numpy(dtype=float) for x, its in grids.items()})
 
     def choices_of(self, metric):
         """The choices of a measure."""
@@ -67,28 +65,39 @@ def eager_maps(encoder, text):
     return torch.stack(output.attentions)[:, 0].numpy()
 
 
-def word_maps(model, path):
-    """Sentences of a treebank that fit, and attention between their words, by transformers alone.
+class PlainMaps:
+    """Attention as transformers returns it, of one text at a time."""
 
-    Shape (blocks, heads, words, words).
-    """
-    tokenizer = AutoTokenizer.from_pretrained(model)
-    model = AutoModel.from_pretrained(model, attn_implementation="eager").eval()
-    for sentence in read_conllu(path, "en"):
-        if (maps := maps_of_words(model, tokenizer, sentence.words)) is not None:
-            yield sentence, maps
+    def __init__(self, folder):
+        self._model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+        self._tokenizer = AutoTokenizer.from_pretrained(folder)
 
+    def of_tokens(self, *texts):
+        """Maps (blocks, heads, tokens, tokens) of one text or of a pair, and its tokens.
 
-def maps_of_words(model, tokenizer, words):
-    """Attention between words; None if they do not fit."""
-    given = tokenizer([*words], is_split_into_words=True, return_tensors="pt")
-    if given["input_ids"].shape[1] > model.config.max_position_embeddings:
-        return None
-    with torch.no_grad():
-        maps = torch.stack(model(**given, output_attentions=True).attentions)[:, 0].double()
-    owner = np.array([-1 if word is None else word for word in given.word_ids()])
-    member = torch.from_numpy(owner == np.arange(len(words))[:, None]).double()
-    return ((member / member.sum(1, keepdim=True)) @ maps @ member.T).numpy()
+        None if it does not fit.
+        """
+        tokens = self._tokenizer(*map(list, texts), is_split_into_words=True, return_tensors="pt")
+        if tokens["input_ids"].shape[1] > self._model.config.max_position_embeddings:
+            return None
+        with torch.no_grad():
+            maps = torch.stack(self._model(**tokens, output_attentions=True).attentions)
+        return maps[:, 0].double().numpy(), tokens
+
+    def of_words(self, words):
+        """Attention between words (blocks, heads, words, words); None if they do not fit."""
+        if (found := self.of_tokens(words)) is None:
+            return None
+        maps, tokens = found
+        owner = np.array([-1 if word is None else word for word in tokens.word_ids()])
+        member = (owner == np.arange(len(words))[:, None]).astype(float)
+        return (member / member.sum(1, keepdims=True)) @ maps @ member.T
+
+    def of_treebank(self, path):
+        """The sentences that fit, each with the attention between its words."""
+        for sentence in read_conllu(path, "en"):
+            if (maps := self.of_words(sentence.words)) is not None:
+                yield sentence, maps
 
 
 def require_own_maps(run, encoder, sentences):

@@ -181,9 +181,11 @@ def share(sentences, right, counts=lambda of, i: True):
     return found[True] / found.total()
 
 
-def compute(of, maps=maps_of, layers=(1, 2, 3), **more):
-    """The findings of attention, with the rows as `heads`."""
-    found = get_measurement("attention")(context(of, maps, layers=layers, **more))
+def compute(of, maps=maps_of, layers=(1, 2, 3), measurement="attention", **more):
+    """The findings of a measurement of heads, with the rows as `heads`."""
+    found = get_measurement(measurement)(
+        context(of, maps, layers=layers, measurement=measurement, **more)
+    )
     return SimpleNamespace(**vars(found), heads=HeadNumbers(Rows.of(found.rows)))
 
 

@@ -1,19 +1,21 @@
 """A head as coreference resolver: anaphors and rules by hand, a planted head, and transformers."""
 
+from itertools import product
+
 import numpy as np
 import pytest
-from head_numbers import maps_of_words
+from head_numbers import HeadNumbers, PlainMaps
 from measuring import measure
-from planted_heads import at_random, context
-from transformers import AutoModel, AutoTokenizer
+from planted_heads import at_random, compute
 
 from probes.data.find import find_corpus
-from probes.data.sentence import Corpus, Mention, Sentence
+from probes.data.sentence import SPLITS, Corpus, Mention, Sentence
 from probes.families.attention.antecedent_heads import GUESSES, anaphor_questions
-from probes.families.attention.heads import choices
 from probes.frames.measurement_tables import measurement_tables
 from probes.measurements.measurement import get_measurement
+from probes.records.row import Rows
 
+WAY = "anaphor to antecedent"
 TAGS = {"she": "PRON", "it": "PRON", "they": "PRON", "Ann": "PROPN", "Bob": "PROPN"}
 
 
@@ -159,136 +161,68 @@ def test_a_planted_head_is_found():
         )
         for window in read
     }  # fmt: skip
-    found = get_measurement("antecedent_heads")(
-        context(
-            of,
-            lambda window: maps[window.words],
-            measurement="antecedent_heads",
-            read=read,
-            long=("test0-2",),
-        )
-    )
-    chosen = {x.feature: x for x in choices(found.rows)}
+    long = ("test0-2",)
+    found = compute(of, lambda x: maps[x.words], (1, 2), "antecedent_heads", read=read, long=long)
+    chosen = {x.feature: x for x in found.heads.choices}
     assert chosen.keys() == {"all anaphors", "pronoun", "common noun or other"}
     assert {x.name for x in chosen.values()} == {"2–2"}
     every = chosen["all anaphors"]
     assert every.test.value > 0.95
     assert every.test.n == 3 * 59
     assert chosen["common noun or other"].baseline.value == 1
-    baselines = {
-        (x.axes["feature"], x.axes["baseline"]): x.value
-        for x in found.rows
-        if "baseline" in x.axes and "chosen" not in x.axes and x.layer is None and x.split == "test"
-    }
-    assert baselines["common noun or other", "nearest"] == 0
-    assert baselines["common noun or other", "same head word"] == 1
+    for rule, value in (("nearest", 0), ("same head word", 1)):
+        axes = {"feature": "common noun or other", "baseline": rule}
+        assert Rows.of(found.rows).at("antecedent", **axes).value == value
     hits = []
     for window, questions in asked["test"]:
         for question in questions if window.id != "test0-2" else ():
             ((place, _), _), *_ = question.links
             weights = [at_random(window, 2)[place, to] for _, (to, _) in question.links]
             hits.append(question.fixed_scores[int(np.argmax(weights))])
-    (row,) = (
-        x for x in found.rows
-        if (x.layer, x.axes.get("head"), x.split, x.axes.get("feature")) == (1, 2, "test", "all anaphors")
-        and "chosen" not in x.axes
-    )  # fmt: skip
-    assert row.value == pytest.approx(np.mean(hits), abs=1e-6)
+    numbers = found.heads.of("antecedent", "all anaphors", WAY)
+    assert numbers.values[0, 1] == pytest.approx(np.mean(hits), abs=1e-6)
     notes = " ".join(found.notes)
     assert "Test: 180 of 180 anaphors have an antecedent in the 5 sentences" in notes
     assert "3 cases of dev and test left out" in notes
 
 
-def written(sentences):
-    """CoNLL-U with mentions."""
-    lines, document = [], None
-    for s in sentences:
-        if s.document != document:
-            lines += [f"# newdoc id = {s.document}", "# global.Entity = eid-etype"]
-            document = s.document
-        lines.append(f"# sent_id = {s.id}")
-        for i, word in enumerate(s.words):
-            opened = [
-                f"(e{m.entity}-x" + ")" * (m.span == (i, i + 1))
-                for m in s.mentions
-                if m.span[0] == i
-            ]
-            closed = [
-                f"e{m.entity})"
-                for m in s.mentions
-                if m.span[1] == i + 1 < m.span[0] + 3 and m.span[0] < i
-            ]
-            entity = f"Entity={''.join(opened + closed)}" if opened or closed else "_"
-            head = s.heads[i] + 1
-            relation = "dep" if head else "root"
-            lines.append(
-                "\t".join(
-                    [
-                        f"{i + 1}",
-                        word,
-                        word,
-                        s.upos[i],
-                        "_",
-                        "_",
-                        f"{head}",
-                        relation,
-                        "_",
-                        entity,
-                    ]
-                )
-            )
-        lines.append("")
-    return "\n".join(lines) + "\n"  # fmt: skip
-
-
 @pytest.fixture(scope="module")
 def antecedents_run(session_runs, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("anaphors")
-    (folder / "small").mkdir()
-    for split in ("train", "dev", "test"):
-        of = documents(split, 25, common_words)
-        (folder / "small" / f"{split}.conllu").write_text(written(of), encoding="utf-8")
-    return measure("antecedent_heads", session_runs.model("bert"), folder / "small", folder)
+    splits = {split: tuple(documents(split, 25, common_words)) for split in SPLITS}
+    corpus, folder = Corpus("anaphors", "1", "", splits), tmp_path_factory.mktemp("anaphors")
+    return measure("antecedent_heads", session_runs.model("bert"), corpus, folder)
 
 
 def test_numbers_are_those_of_maps_of_transformers(antecedents_run):
     """In each document, the third sentence has three anaphors; candidates are by hand."""
-    model = AutoModel.from_pretrained(antecedents_run.model, attn_implementation="eager").eval()
-    tokenizer = AutoTokenizer.from_pretrained(antecedents_run.model)
+    plain = PlainMaps(antecedents_run.model)
     hits = {split: {"she": [], "boats": [], "it": []} for split in ("dev", "test")}
     n_long = 0
     for split, by_word in hits.items():
         of = documents(split, 25, common_words)
-        for one, two, three in zip(of[::3], of[1::3], of[2::3], strict=True):
-            words = [*one.words, *two.words, *three.words]
-            if (maps := maps_of_words(model, tokenizer, words)) is None:
+        for document in zip(of[::3], of[1::3], of[2::3], strict=True):
+            words = [word for sentence in document for word in sentence.words]
+            if (maps := plain.of_words(words)) is None:
                 n_long += 3
                 continue
+            starts = np.cumsum([0, *map(len, document)])
             heads = {
-                (e, number): start + end - 1
-                for number, (s, start) in enumerate(
-                    zip((one, two, three), (0, len(one), len(one) + len(two)), strict=True)
-                )
-                for e, (_, end) in ((m.entity, m.span) for m in s.mentions)
+                (m.entity, number): starts[number] + m.span[1] - 1
+                for number, sentence in enumerate(document)
+                for m in sentence.mentions
             }
             candidates = [heads[x] for x in (("1", 0), ("2", 0), ("3", 1))]
             later = {"she": heads["1", 2], "boats": heads["2", 2], "it": heads["3", 2]}
             for right, (word, place) in enumerate(later.items()):
                 before = [*candidates, *[x for x in later.values() if x < place]]
                 by_word[word].append(maps[..., place, before].argmax(-1) == right)
-    rows = {
-        (x.split, x.axes["feature"], x.layer, x.axes["head"]): x
-        for x in antecedents_run.record.rows
-        if x.metric == "antecedent" and "chosen" not in x.axes and x.layer
-    }
+    numbers = HeadNumbers(antecedents_run.record.rows)
     features = {"all anaphors": ("she", "boats", "it"), "pronoun": ("she", "it")}
-    for split, by_word in hits.items():
-        for feature, words in features.items():
-            expected = np.concatenate([by_word[x] for x in words])
-            for (block, head), value in np.ndenumerate(expected.mean(0)):
-                row = rows[split, feature, block + 1, head + 1]
-                assert row.n == len(expected)
-                assert row.value == pytest.approx(value, abs=1e-6)
+    for split, (feature, words) in product(hits, features.items()):
+        expected = np.concatenate([hits[split][x] for x in words])
+        found = numbers.of("antecedent", feature, WAY, split)
+        np.testing.assert_allclose(found.values, expected.mean(0), atol=1e-6)
+        assert found.n == len(expected)
     assert 0 < n_long < 75
     assert any(
         f"{n_long} cases of dev and test left out" in x for x in antecedents_run.record.notes

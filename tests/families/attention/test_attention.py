@@ -1,11 +1,14 @@
-"""The measurement through the command line: records, files, tables and charts."""
+"""The measurement through the command line: records, files, tables, charts, and what is lacking."""
 
 import csv
 import json
+from pathlib import Path
 
 import pytest
+from changed_corpus import changed
 from head_numbers import attention_run, require_own_maps, with_heads
-from measuring import command_line
+from killing import small_corpus
+from measuring import command_line, measure
 from pages import data_of
 
 from probes.__main__ import main as command
@@ -14,6 +17,12 @@ from probes.data.find import find_corpus
 from probes.extraction.models.loading import load_encoder
 from probes.extraction.models.model_files import find_model
 from probes.families.attention import attention as module
+from probes.frames.measurement_tables import measurement_tables
+from probes.measurements.measurement import get_measurement
+from probes.probing.resampled_scores import with_sums
+from probes.records.record_files import read_arrays
+
+TREEBANKS = Path(__file__).parents[2] / "treebanks"
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +102,66 @@ def test_the_page_has_the_heads(bert, tmp_path):
     assert "Attention patterns" in content
     charts = json.dumps(data_of(content)["charts"])
     assert f"layer 2, head 1: {bert.heads.classes[2, 1]}" in charts
+
+
+def without_heads(row):
+    return "\t".join([*row[:6], "_", "_", *row[8:]])
+
+
+def notes(record):
+    return " ".join(
+        note
+        for table in measurement_tables(get_measurement("attention"), [record])
+        for note in table.notes
+    )
+
+
+def test_an_interrupted_run_goes_on_with_what_was_kept(bert, tmp_path, monkeypatch):
+    def interrupted(sentences, excluded):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "annotation_of", interrupted)
+        assert main(command_line("attention", bert.model, bert.corpus, tmp_path)) == 130
+    # Nothing is collected again.
+    monkeypatch.setattr("probes.families.attention.collector.HeadSums.take", None)
+    run = measure("attention", bert.model, bert.corpus, tmp_path)
+    assert run.record.rows == bert.record.rows
+
+
+def test_a_treebank_with_few_sentences_and_no_frames(bert, tmp_path):
+    run = attention_run(bert.model, TREEBANKS / "UD_Hebrew-Probe", tmp_path)
+    assert run.record.facts["test_texts"] == 2
+    assert all(row.interval is row.p is None for row in run.record.rows)
+    assert [x.test.metric for x in run.heads.choices] == ["uas", "uuas"]
+    assert "Not scored (too rare); words in test: all " in " ".join(run.record.notes)
+    assert "Left out for lack of annotation: relations." in notes(run.record)
+
+
+@pytest.mark.parametrize(
+    ("change", "splits"),
+    [
+        (without_heads, ("train",)),
+        (without_heads, ("dev",)),
+        (without_heads, ("test",)),
+        (lambda row: "\t".join([*row[:6], "0", "root", *row[8:]]), ("dev",)),
+    ],
+)
+def test_relations_and_trees_need_heads_in_every_split(change, splits, session_runs, tmp_path):
+    corpus = changed(small_corpus(tmp_path / "small", 60), change, splits)
+    run = attention_run(session_runs.model("gpt2"), corpus, tmp_path)
+    assert run.heads.choices == []
+    assert not {"uas", "uuas"} & set(run.record.rows.metric)
+    assert run.heads.of("feature", "nouns") is not None
+    assert "Left out for lack of annotation: relations, trees." in notes(run.record)
+
+
+def test_sums_of_chosen_heads_may_be_passed_on(bert):
+    shared, arrays = with_sums({bert.path: bert.record})[bert.path]
+    expected = read_arrays(bert.path)
+    assert set(shared.arrays) == set(expected)
+    assert arrays.keys() == expected.keys() >= {"test_sums", "test_counts", "test_clusters"}
+    assert all((arrays[name] == expected[name]).all() for name in expected)
 
 
 @pytest.mark.slow

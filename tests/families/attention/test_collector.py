@@ -1,9 +1,6 @@
 """Parts of the collector, against slow passes that return whole maps."""
 
-from __future__ import annotations
-
 import itertools
-from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -45,12 +42,12 @@ MODELS = [
 
 
 @pytest.fixture(params=MODELS, ids=[name for name, _ in MODELS])
-def encoder(request: pytest.FixtureRequest) -> Encoder:
+def encoder(request):
     name, kind = request.param
     return Encoder(*build(name, kind), name=name, device="cpu")
 
 
-def maps_of(encoder: Encoder, text: Any) -> tuple[np.ndarray, list[list[int]]]:
+def maps_of(encoder, text):
     """The maps of all blocks and heads of one text, alone, and the places of each word's tokens."""
     (pieces,) = encoder.split([text])
     first, bounds = len(encoder.words.prefix), pieces.bounds
@@ -58,14 +55,14 @@ def maps_of(encoder: Encoder, text: Any) -> tuple[np.ndarray, list[list[int]]]:
     return eager_maps(encoder, text).astype(np.float64), places
 
 
-def between(maps: np.ndarray, places: list[list[int]]) -> np.ndarray:
+def between(maps, places):
     """Attention between words of one map."""
     columns = np.stack([maps[:, own].sum(1) for own in places], axis=1)
     return np.stack([columns[own].mean(0) for own in places])
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 400])
-def test_everything_is_that_of_whole_maps(encoder: Encoder, batch_tokens: int) -> None:
+def test_everything_is_that_of_whole_maps(encoder, batch_tokens):
     found = collected(encoder, TEXTS, HeadSums(), batch_tokens)
     row = n_mean = 0
     mean_maps = 0.0
@@ -89,7 +86,7 @@ def test_everything_is_that_of_whole_maps(encoder: Encoder, batch_tokens: int) -
         np.testing.assert_allclose(found["mean_maps"], mean_maps, atol=1e-4)
 
 
-def visible(encoder: Encoder, block: int, n_tokens: int) -> list[int]:
+def visible(encoder, block, n_tokens):
     """Number of tokens that each token may attend to."""
     if not encoder.info.causal:
         return [n_tokens] * n_tokens
@@ -99,9 +96,7 @@ def visible(encoder: Encoder, block: int, n_tokens: int) -> list[int]:
     return [min(i + 1, window) for i in range(n_tokens)]
 
 
-def compare_statistics(
-    found: torch.Tensor, maps: np.ndarray, seen: list[int], places: list[list[int]]
-) -> None:
+def compare_statistics(found, maps, seen, places):
     n = len(maps)
     shares = [scipy.stats.entropy(maps[i]) / np.log(seen[i]) for i in range(n) if seen[i] > 1]
     suffix = list(range(places[-1][-1] + 1, n))
@@ -126,9 +121,7 @@ def compare_statistics(
             assert float(at) == pytest.approx(value, abs=1e-5), name
 
 
-def compare_words(
-    found: dict[str, torch.Tensor], row: int, block: int, head: int, weights: np.ndarray
-) -> None:
+def compare_words(found, row, block, head, weights):
     n = len(weights)
     others = weights - np.diag(np.diag(weights))
     rows = slice(row, row + n)
@@ -148,7 +141,7 @@ def compare_words(
         assert weight == pytest.approx(best_tree(graph, directed=tree < 2), abs=1e-5)
 
 
-def best_tree(weights: np.ndarray, *, directed: bool) -> float:
+def best_tree(weights, *, directed):
     """The weight of the maximum spanning tree; word i depends on word j with weights[i, j]."""
     n = len(weights)
     graph = nx.DiGraph() if directed else nx.Graph()
@@ -162,7 +155,7 @@ def best_tree(weights: np.ndarray, *, directed: bool) -> float:
     return float(solve(graph).size("weight"))
 
 
-def test_a_uniform_head_is_found_uniform() -> None:
+def test_a_uniform_head_is_found_uniform():
     """One whose queries are all 0."""
     model, tokenizer = build("bert", "BertModel")
     with torch.no_grad():
@@ -176,7 +169,7 @@ def test_a_uniform_head_is_found_uniform() -> None:
     assert (found[:, 1, 1, entropy] < 0.999).all()
 
 
-def test_a_text_of_several_windows_is_left_out() -> None:
+def test_a_text_of_several_windows_is_left_out():
     encoder = Encoder(*build("bert", "BertModel"), name="bert", device="cpu")
     long = plain_text(sentence_of(" ".join(["light"] * 60)))
     both = collected(encoder, [TEXTS[0], long], HeadSums())
@@ -190,7 +183,7 @@ def test_a_text_of_several_windows_is_left_out() -> None:
         torch.testing.assert_close(both[part][:size], alone[part], equal_nan=True)
 
 
-def test_equal_weights_go_to_the_first_word() -> None:
+def test_equal_weights_go_to_the_first_word():
     weights = torch.full((1, 1, 3, 3), 0.2)
     found = most_attended(weights)
     assert found[0, :, 0].tolist() == [[1, 1], [0, 0], [0, 0]]
@@ -198,7 +191,7 @@ def test_equal_weights_go_to_the_first_word() -> None:
     assert heads[0, :, 0].tolist() == [[ROOT] * 3, [0] * 3, [0] * 3]
 
 
-def test_a_decoder_does_not_choose_what_it_cannot_see() -> None:
+def test_a_decoder_does_not_choose_what_it_cannot_see():
     weights = torch.tril(torch.ones(3, 3)).view(1, 1, 3, 3) / 3
     found = most_attended(weights)
     assert found[0, :, 0].tolist() == [[-1, 1], [0, 2], [0, -1]]

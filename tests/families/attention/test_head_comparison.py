@@ -6,11 +6,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
+from head_numbers import PlainMaps
 from measuring import command_line
 from safetensors.torch import load_file, save_file
 from scipy.spatial.distance import cosine, jensenshannon
 from tiny_models import save
-from transformers import AutoModel, AutoTokenizer
 
 from probes.cli.main import main
 from probes.data.conllu_files import read_conllu
@@ -50,28 +50,18 @@ def records_of_tuned(bert, tuned, small, tmp_path_factory):
 
 def maps_of(folder, small):
     """Maps that transformers returns of test sentences. Each (blocks, heads, tokens, tokens)."""
-    model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    maps = []
-    for sentence in read_conllu(small / "test.conllu", "en"):
-        given = tokenizer([*sentence.words], is_split_into_words=True, return_tensors="pt")
-        if given["input_ids"].shape[1] <= model.config.max_position_embeddings:
-            with torch.no_grad():
-                attentions = model(**given, output_attentions=True).attentions
-            maps.append(torch.stack(attentions)[:, 0].double().numpy())
+    plain, test = PlainMaps(folder), read_conllu(small / "test.conllu", "en")
+    maps = [x[0] for sentence in test if (x := plain.of_tokens(sentence.words)) is not None]
     assert 20 < len(maps) < 90
     return maps
 
 
 def test_a_change_is_seen_in_the_block_that_changed_alone(records_of_tuned, bert, tuned, small):
     """Cosine of flattened maps, and divergence of rows, averaged over texts."""
-    rows = {
-        (x.metric, x.layer, x.axes.get("head")): x
-        for x in records_of_tuned["attention_change"].rows
-    }
+    rows = records_of_tuned["attention_change"].rows
     assert len(rows) == 2 * 2 * 3
     for head in (None, 1, 2):
-        same = rows["map_cosine", 1, head], rows["map_divergence", 1, head]
+        same = [rows.at(x, 1, base="bert", head=head) for x in ("map_cosine", "map_divergence")]
         assert [(x.value, x.low, x.high) for x in same] == [(1, 1, 1), (0, 0, 0)]
     ours, theirs = maps_of(tuned, small), maps_of(bert, small)
     cosines, divergences = [], []
@@ -81,16 +71,17 @@ def test_a_change_is_seen_in_the_block_that_changed_alone(records_of_tuned, bert
         divergences.append([(jensenshannon(a, b, axis=-1) ** 2).mean() for a, b in pairs])
     for metric, values in (("map_cosine", cosines), ("map_divergence", divergences)):
         expected = np.mean(values, axis=0)
-        assert [rows[metric, 2, head].value for head in (1, 2)] == pytest.approx(expected, abs=1e-5)
-        mean = rows[metric, 2, None]
+        found = [rows.at(metric, 2, base="bert", head=head).value for head in (1, 2)]
+        assert found == pytest.approx(expected, abs=1e-5)
+        mean = rows.at(metric, 2, base="bert")
         assert mean.value == pytest.approx(expected.mean(), abs=1e-5)
         assert mean.low < mean.value < mean.high
     assert np.mean(divergences) > 0.001
-    assert rows["map_cosine", 2, None].n == len(ours)
+    assert mean.n == len(ours)
 
 
 def test_distances_within_and_between_layers(records_of_tuned, tuned, small):
-    rows = {(x.metric, x.layer): x for x in records_of_tuned["head_similarity"].rows}
+    rows = records_of_tuned["head_similarity"].rows
     within, between = [], []
     for maps in maps_of(tuned, small):
         heads = {place: maps[place] for place in np.ndindex(maps.shape[:2])}
@@ -108,7 +99,7 @@ def test_distances_within_and_between_layers(records_of_tuned, tuned, small):
             ("between", np.mean(between)),
             ("difference", np.mean(between) - inside),
         ):
-            row = rows[f"head_distance_{metric}", layer]
+            row = rows.at(f"head_distance_{metric}", layer)
             assert row.value == pytest.approx(value, abs=1e-4)
             assert row.low < row.value < row.high
 

@@ -6,13 +6,12 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
+from head_numbers import PlainMaps
 from planted_heads import context, maps_of, onto, random_corpus, share, to_head
 from random_trees import random_heads
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
-from transformers import AutoModel, AutoTokenizer
 
-from probes.data.conllu_files import read_conllu
 from probes.data.sentence import ROOT
 from probes.examples.examples import NotServedError
 from probes.extraction.reading.shards import single_shard
@@ -135,19 +134,6 @@ def test_sentences_beyond_the_window_count_nowhere():
         head_mix(short)
 
 
-def eager(model, tokenizer, sentence):
-    """Attention between words in all heads (blocks · heads, n, n), from plain transformers."""
-    given = tokenizer([*sentence.words], is_split_into_words=True, return_tensors="pt")
-    if given["input_ids"].shape[1] > model.config.max_position_embeddings:
-        return None
-    with torch.no_grad():
-        maps = torch.cat(model(**given, output_attentions=True).attentions).double().numpy()
-    of_word = np.array([-1 if x is None else x for x in given.word_ids()])
-    member = (of_word[:, None] == np.arange(len(sentence))).astype(float)
-    maps = maps.reshape(-1, *maps.shape[2:])
-    return (member / member.sum(0)).T @ (maps @ member)
-
-
 def linked(chances, heads, counted):
     """Words whose link to their head is in the maximum spanning tree of networkx."""
     graph = nx.Graph()
@@ -161,15 +147,13 @@ def test_a_run_scores_trees_of_maps_of_transformers(session_runs):
     run = session_runs.measure("head_mix", session_runs.model("bert"), session_runs.corpus(90))
     record = run.record
     weights = read_parameters(run.folder / "cache", record.key)["mix"]
-    model = AutoModel.from_pretrained(run.model, attn_implementation="eager").eval()
-    tokenizer = AutoTokenizer.from_pretrained(run.model)
     right, links, n = np.zeros(3), np.zeros(3), 0
     single, layer_head = 0, record.facts["uas"]
     cell = (int(layer_head[0]) - 1) * 2 + int(layer_head[2]) - 1
-    for sentence in read_conllu(run.corpus / "test.conllu", "en"):
-        if (maps := eager(model, tokenizer, sentence)) is None or len(sentence) == 1:
+    for sentence, maps in PlainMaps(run.model).of_treebank(run.corpus / "test.conllu"):
+        if len(sentence) == 1:
             continue
-        heads = sentence.heads
+        maps, heads = np.concatenate(maps), sentence.heads
         counted = [
             i for i, x in enumerate(sentence.deprels) if heads[i] != ROOT and x[:5] != "punct"
         ]

@@ -124,36 +124,25 @@ def stored_heads(tmp_path):
     return tmp_path
 
 
-def printed(capsys, *arguments):
-    assert main(["heads", *map(str, arguments), "--format", "md"]) == 0
+@pytest.mark.parametrize(
+    ("arguments", "models", "title", "lines"),
+    [
+        ((), ("m", "random:m"), "relations · test, %", ["| obj | 200 | 1–1", "| obj | 200 | 2–2"]),
+        (("--by", "entropy"), ("m", "random:m", "poor"), "entropy, %", ["| 1 | 50 | 25 | 38 |"] * 3),
+    ],
+)  # fmt: skip
+def test_a_twin_has_a_table_after_its_model(stored_heads, capsys, arguments, models, title, lines):
+    assert main(["heads", str(stored_heads), *arguments, "--format", "md"]) == 0
     found = capsys.readouterr()
-    return [x for x in found.out.splitlines() if x.startswith(("#", "|"))], found.err
-
-
-def test_a_twin_has_a_table_after_its_model(stored_heads, capsys):
-    found, said = printed(capsys, stored_heads)
-    assert [x for x in found if x.startswith("#")] == [
-        "### m · c 1 · relations · test, %",
-        "### random:m · c 1 · relations · test, %",
-    ]
-    assert [x[:16] for x in found if x.startswith("| obj")] == [
-        "| obj | 200 | 1–",
-        "| obj | 200 | 2–",
-    ]
-    assert "left out" in said
-    assert "it has no relations or trees" in said
-
-
-def test_all_heads_of_all_records(stored_heads, capsys):
-    found, _ = printed(capsys, stored_heads, "--by", "entropy")
-    assert [x for x in found if x.startswith("#")] == [
-        "### m · c 1 · entropy, %",
-        "### random:m · c 1 · entropy, %",
-        "### poor · c 1 · entropy, %",
-    ]
-    assert found.count("| 1 | 50 | 25 | 38 |") == 3
-    found, _ = printed(capsys, stored_heads / "m", "--by", "pattern")
-    assert "| 2 | H | H |" in found
+    titles = [x for x in found.out.splitlines() if x.startswith("#")]
+    assert titles == [f"### {model} · c 1 · {title}" for model in models]
+    starts = [x[: len(lines[0])] for x in found.out.splitlines()]
+    assert [x for x in starts if x in lines] == lines
+    assert (
+        ("left out" in found.err)
+        == ("it has no relations or trees" in found.err)
+        == (not arguments)
+    )
 
 
 @pytest.mark.parametrize(

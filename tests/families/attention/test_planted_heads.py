@@ -10,7 +10,6 @@ from planted_heads import (
     at_random,
     chosen,
     compute,
-    context,
     maps_of,
     on_dev,
     onto,
@@ -26,6 +25,7 @@ from probes.data.sentence import ROOT
 from probes.examples.examples import NotServedError
 from probes.extraction.reading.views import plain_text
 from probes.families.attention.heads import TOKENS
+from probes.measurements.measurement import get_measurement
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +145,7 @@ def test_trees_of_planted_heads(findings, toy):
     assert values(findings, "uuas", None, "undirected")[1, 1] == pytest.approx(beside, abs=1e-6)
 
 
-def test_heads_are_chosen_on_dev_and_scored_on_test(toy):
+def test_heads_are_chosen_on_dev_and_scored_on_test():
     """Heads that are right on test alone are not chosen, and the one chosen is not spared."""
 
     def wrong(of):
@@ -157,7 +157,7 @@ def test_heads_are_chosen_on_dev_and_scored_on_test(toy):
         others = to_next if dev else to_head
         return maps_of(of, ((others, to_head if dev else wrong, others), (others,) * 3))
 
-    found = compute(toy, misleading, (1, 2))
+    found = compute(random_corpus(60), misleading, (1, 2))
     for measure, feature in (("relation", "all"), ("uas", ""), ("uuas", "")):
         choice = chosen(found, measure, feature)
         assert (*where(choice)[:2], on_dev(found, choice)) == (1, 2, 1)
@@ -169,7 +169,7 @@ def test_heads_are_chosen_on_dev_and_scored_on_test(toy):
     assert values(found, "relation", "all", TO_HEAD).tolist() == [[1, 0, 1], [1, 1, 1]]
 
 
-def test_relations_have_heads_and_directions_of_their_own(toy):
+def test_relations_have_heads_and_directions_of_their_own():
     """Objects are found by the reversed head alone."""
 
     def not_to_objects(of):
@@ -179,7 +179,7 @@ def test_relations_have_heads_and_directions_of_their_own(toy):
         return onto(heads)
 
     heads = ((at_random, not_to_objects, to_first), *HEADS[1:])
-    found = compute(toy, lambda of: maps_of(of, heads))
+    found = compute(random_corpus(60), lambda of: maps_of(of, heads))
     subjects, objects = (chosen(found, "relation", name) for name in ("nsubj", "obj"))
     assert where(subjects) == (1, 2, TO_HEAD)
     assert where(objects) == (2, 1, TO_DEPENDENT)
@@ -240,39 +240,37 @@ def test_patterns_of_planted_heads():
     assert (classes[3, 2], classes[3, 3]) == ("heterogeneous",) * 2
 
 
-def test_features_are_attention_to_the_word_that_gets_most(findings, toy):
-    conditions = {
-        "punctuation": lambda s, i: s.upos[i] == "PUNCT",
-        "nouns": lambda s, i: s.upos[i] == "NOUN",
-        "subjects": lambda s, i: s.deprels[i] == "nsubj",
-        "objects": lambda s, i: s.deprels[i] == "obj",
-    }
-    test = toy.splits["test"]
-    for name, has in conditions.items():
-        its, each, uniform = findings.heads.of("feature", name), [], []
-        for s in test:
-            columns = [i for i in range(len(s)) if has(s, i)]
-            if columns:
-                each.append(maps_of(s).mean(2)[..., columns].max(-1))
-                uniform.append(1 / len(s))
-        assert its.n == len(each)
-        assert its.values == pytest.approx(np.mean(each, 0), abs=1e-6)
-        assert its.baseline == pytest.approx(np.full((3, 3), np.mean(uniform)), abs=1e-6)
-    assert findings.heads.of("feature", "verbs") is None
-    assert findings.heads.of("feature", "objects").n < 120
+FEATURES = {
+    ("feature", "punctuation"): lambda s, i: s.upos[i] == "PUNCT",
+    ("feature", "nouns"): lambda s, i: s.upos[i] == "NOUN",
+    ("feature", "subjects"): lambda s, i: s.deprels[i] == "nsubj",
+    ("feature", "objects"): lambda s, i: s.deprels[i] == "obj",
+    ("special",): lambda s, i: s.upos[i] == "PUNCT",
+}
+"""Planted maps have no special tokens: what `special` has left is the sum over punctuation."""
 
 
-def test_special_tokens_and_punctuation_get_what_other_words_do_not(findings, toy):
-    """There are no special tokens in planted maps: what is left is the share of punctuation."""
-    its, each, uniform = findings.heads.of("special"), [], []
+@pytest.mark.parametrize("of", FEATURES)
+def test_features_are_attention_to_the_word_that_gets_most(findings, toy, of):
+    its, shares, uniform = findings.heads.of(*of), [], []
     for s in toy.splits["test"]:
-        marks = [i for i, tag in enumerate(s.upos) if tag == "PUNCT"]
-        each.append(maps_of(s).mean(2)[..., marks].sum(-1))
-        uniform.append(len(marks) / len(s))
-    assert its.n == len(each)
-    assert its.values == pytest.approx(np.mean(each, 0), abs=1e-6)
+        columns = [i for i in range(len(s)) if FEATURES[of](s, i)]
+        weights = maps_of(s).mean(2)[..., columns]
+        if of == ("special",):
+            shares.append(weights.sum(-1))
+            uniform.append(len(columns) / len(s))
+        elif columns:
+            shares.append(weights.max(-1))
+            uniform.append(1 / len(s))
+    assert its.n == len(shares)
+    assert its.values == pytest.approx(np.mean(shares, 0), abs=1e-6)
     assert its.baseline == pytest.approx(np.full((3, 3), np.mean(uniform)), abs=1e-6)
     assert its.low == pytest.approx(its.high, abs=0.2)
+
+
+def test_features_that_some_or_all_sentences_lack(findings):
+    assert findings.heads.of("feature", "objects").n < 120
+    assert findings.heads.of("feature", "verbs") is None
 
 
 def test_mean_maps_are_those_of_texts_of_one_length():
@@ -305,12 +303,12 @@ def test_sentences_beyond_the_window_count_nowhere(toy):
         assert one.value == pytest.approx(other.value, nan_ok=True)
 
 
-def test_texts_that_no_split_may_lack(toy):
+def test_texts_that_no_split_may_lack():
+    of = random_corpus(20)
     with pytest.raises(NotServedError, match="no text of dev fits into the model's window"):
-        compute(toy, long={s.id for s in toy.splits["dev"]})
+        compute(of, long={s.id for s in of.splits["dev"]}, texts_per_shard=20)
 
 
 def test_the_view_holds_dev_and_test_alone(toy):
-    view = context(toy, maps_of).view
     expected = [plain_text(s) for split in ("dev", "test") for s in toy.splits[split]]
-    assert list(view.texts) == expected
+    assert list(get_measurement("attention").reads(toy, None).texts) == expected

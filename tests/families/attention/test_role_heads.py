@@ -2,15 +2,15 @@
 of a run against maps that transformers returns."""
 
 from collections import Counter
+from itertools import product
 
 import numpy as np
 import pytest
-from head_numbers import word_maps
-from planted_heads import at_random, context, maps_of, onto
+from head_numbers import HeadNumbers, PlainMaps
+from planted_heads import at_random, compute, maps_of, onto
 
 from probes.data.find import find_corpus
 from probes.data.sentence import Corpus, Frame, Sentence
-from probes.families.attention.heads import choices
 from probes.families.attention.role_heads import links_of_roles
 from probes.frames.measurement_tables import measurement_tables
 from probes.measurements.measurement import get_measurement
@@ -66,25 +66,11 @@ def test_core_arguments_that_are_short_and_not_next_to_their_predicate(role, spa
 
 def test_controls_are_all_other_places_where_nothing_is_linked():
     of = sentence_with_frames(8, frame((3, 4), ARG0=(0, 2), ARG1=(5, 6), ARGM_TMP=(7, 8)))
-    assert links(of) == [
-        # Two words on, it would hold 3 and 5: the predicate and ARG1.
-        (
-            "ARG0",
-            ((0, 2), (3, 4)),
-            ((1, 3), (4, 5)),
-            ((3, 5), (6, 7)),
-            ((4, 6), (7, 8)),
-        ),
-        # Two words back, it would hold 3 and 1: the predicate and ARG0.
-        (
-            "ARG1",
-            ((5, 6), (3, 4)),
-            ((2, 3), (0, 1)),
-            ((4, 5), (2, 3)),
-            ((6, 7), (4, 5)),
-            ((7, 8), (5, 6)),
-        ),
-    ]
+    first, second = links(of)
+    # Two words on, it would hold 3 and 5: the predicate and ARG1.
+    assert first == ("ARG0", *(((x, x + 2), (x + 3, x + 4)) for x in (0, 1, 3, 4)))
+    # Two words back, it would hold 3 and 1: the predicate and ARG0.
+    assert second == ("ARG1", *(((x, x + 1), (x - 2, x - 1)) for x in (5, 2, 4, 6, 7)))
     assert links(sentence_with_frames(3, frame((2, 3), ARG0=(0, 1)))) == [
         ("ARG0", ((0, 1), (2, 3)))
     ]
@@ -133,41 +119,28 @@ def two_back(of):
 HEADS = ((at_random, two_back), (to_argument("ARG0"), at_random), (at_random, to_argument("ARG1")))
 
 
-def planted(of, **more):
-    maps = lambda sentence: maps_of(sentence, HEADS)  # noqa: E731
-    return get_measurement("role_heads")(
-        context(of, maps, layers=(1, 2, 3), measurement="role_heads", **more)
-    )
-
-
 def test_planted_heads_are_found_and_a_head_at_the_same_distance_is_not():
     of = toy()
-    found = planted(of, long=("test0", "dev3"))
-    by_role = {(x.feature, x.test.axes["direction"]): x for x in choices(found.rows)}
+    maps = lambda sentence: maps_of(sentence, HEADS)  # noqa: E731
+    found = compute(of, maps, measurement="role_heads", long=("test0", "dev3"))
+    by_role = {(x.feature, x.test.axes["direction"]): x for x in found.heads.choices}
     assert by_role["ARG0", TO_ARGUMENT].name == "2–1"
     assert by_role["ARG1", TO_ARGUMENT].name == "3–2"
     # Head 1–2 attends to every ARG0 from its predicate, and to every control.
-    of_head = {
-        row.axes.get("baseline"): row
-        for row in found.rows
-        if (row.layer, row.axes.get("head"), row.axes.get("feature"), row.split) ==
-        (1, 2, "ARG0", "test") and row.axes["direction"] == TO_ARGUMENT
-    }  # fmt: skip
-    assert of_head[None].value == of_head["controls"].value == 1
+    its = found.heads.of("role", "ARG0", TO_ARGUMENT)
+    assert its.values[0, 1] == its.baseline[0, 1] == 1
     # By hand: greatest weight of the link, mean of controls, and uniform attention.
-    tests = [s for s in of.splits["test"] if s.id != "test0"]
     weights, controls, uniform = [], [], []
-    for s in tests:
+    for s in of.splits["test"][1:]:
         a = HEADS[1][0](s)
         ((_, (one, other), *rest), _) = links(s)
         weights.append(a[other[0], one[0]])
         controls.append(np.mean([a[y[0], x[0]] for x, y in rest]))
         uniform.append(1 / len(s))
-    choice = by_role["ARG0", TO_ARGUMENT]
-    assert choice.test.value == pytest.approx(np.mean(weights), abs=1e-6)
-    assert choice.baseline.value == pytest.approx(np.mean(controls), abs=1e-6)
-    assert choice.chance.value == pytest.approx(np.mean(uniform), abs=1e-6)
-    assert choice.difference.value == pytest.approx(np.mean(weights) - np.mean(controls), abs=1e-6)
+    choice, link, elsewhere = by_role["ARG0", TO_ARGUMENT], np.mean(weights), np.mean(controls)
+    numbers = choice.test, choice.baseline, choice.chance, choice.difference
+    expected = link, elsewhere, np.mean(uniform), link - elsewhere
+    assert [row.value for row in numbers] == pytest.approx(expected, abs=1e-6)
     assert choice.is_better
     assert choice.test.low < choice.test.value < choice.test.high
     assert choice.test.n == 59
@@ -179,20 +152,17 @@ def test_uniform_heads_of_a_decoder_are_as_good_as_their_controls():
     """Early words see fewer words, and links are not where their controls are."""
     uniform = lambda s: np.tri(len(s)) / np.arange(1, len(s) + 1)[:, None]  # noqa: E731
     maps = lambda s: np.array([[uniform(s)] * 2] * 2)  # noqa: E731
-    found = get_measurement("role_heads")(
-        context(toy(), maps, measurement="role_heads", causal=True)
-    )
-    assert choices(found.rows)
-    for choice in choices(found.rows):
+    found = compute(toy(), maps, (1, 2), "role_heads", causal=True)
+    assert found.heads.choices
+    for choice in found.heads.choices:
         assert choice.test.value == pytest.approx(choice.baseline.value, abs=1e-6)
         assert not choice.is_better
 
 
 def test_heads_that_know_nothing_exceed_no_control():
-    of = toy()
     maps = lambda s: np.array([[at_random(s, 7 * b + h) for h in range(4)] for b in range(2)])  # noqa: E731
-    found = get_measurement("role_heads")(context(of, maps, measurement="role_heads"))
-    assert not any(x.is_better for x in choices(found.rows))
+    found = compute(toy(), maps, (1, 2), "role_heads")
+    assert not any(x.is_better for x in found.heads.choices)
 
 
 # A run, against transformers.
@@ -206,7 +176,7 @@ def roles_run(session_runs):
 def expected_weights(roles_run, split):
     """Weight and mean of controls by direction (n, 2, 2, blocks, heads) of core links, in loops."""
     values = []
-    for s, maps in word_maps(roles_run.model, roles_run.corpus / f"{split}.conllu"):
+    for s, maps in PlainMaps(roles_run.model).of_treebank(roles_run.corpus / f"{split}.conllu"):
         n = len(s)
         linked = {
             frozenset((i, j))
@@ -241,26 +211,20 @@ def expected_weights(roles_run, split):
 
 def test_numbers_of_all_heads_are_those_of_maps_of_transformers(roles_run):
     values = {split: expected_weights(roles_run, split) for split in ("dev", "test")}
-    record = roles_run.record
-    rows = {
-        (x.split, x.axes["direction"], "baseline" in x.axes, x.layer, x.axes["head"]): x
-        for x in record.rows
-        if x.metric == "role" and x.axes["feature"] == "core" and "chosen" not in x.axes
-    }
-    assert len(rows) == 2 * 2 * 2 * 2 * 2
-    for (split, direction, is_control, layer, head), row in rows.items():
-        place = direction == TO_ARGUMENT, int(is_control), layer - 1, head - 1
-        expected = values[split][(slice(None), *map(int, place))]
-        assert row.n == len(expected) >= 20
-        assert row.value == pytest.approx(expected.mean(), abs=1e-5)
-    for choice in choices(record.rows):
+    heads = HeadNumbers(roles_run.record.rows)
+    for split, (index, direction) in product(values, enumerate((TO_PREDICATE, TO_ARGUMENT))):
+        weights, controls = values[split][:, index].mean(0)
+        found = heads.of("role", "core", direction, split)
+        assert found.n == len(values[split]) >= 20
+        np.testing.assert_allclose(found.values, weights, atol=1e-5)
+        np.testing.assert_allclose(found.baseline, controls, atol=1e-5)
+    for choice in heads.choices:
         if choice.feature == "core":
-            direction = int(choice.test.axes["direction"] == TO_ARGUMENT)
-            above = (values["dev"][:, direction, 0] - values["dev"][:, direction, 1]).mean(0)
-            block, head = np.unravel_index(above.argmax(), above.shape)
-            assert (choice.test.layer, choice.test.axes["head"]) == (block + 1, head + 1)
-            mean = values["test"][:, direction, :, block, head].mean(0)
-            assert choice.difference.value == pytest.approx(mean[0] - mean[1], abs=1e-5)
+            index = int(choice.test.axes["direction"] == TO_ARGUMENT)
+            above = {split: -np.diff(x[:, index].mean(0), axis=0)[0] for split, x in values.items()}
+            best = np.unravel_index(above["dev"].argmax(), above["dev"].shape)
+            assert (choice.test.layer - 1, choice.test.axes["head"] - 1) == best
+            assert choice.difference.value == pytest.approx(above["test"][best], abs=1e-5)
 
 
 def test_the_table_and_the_notes(roles_run):

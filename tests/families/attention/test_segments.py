@@ -3,11 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-import torch
-from head_numbers import HeadNumbers
+from head_numbers import HeadNumbers, PlainMaps
 from killing import small_corpus
 from measuring import command_line, measure
-from transformers import AutoModel, AutoTokenizer
 
 from probes.cli.main import main
 from probes.data.conllu_files import read_conllu
@@ -41,31 +39,26 @@ def expected(segments_run):
     test = tuple(read_conllu(segments_run.corpus / "test.conllu", "en"))
     pairs = [(test[i], test[i + 1]) for i in range(0, 90, 3)]
     control = corpus_of_pairs(Corpus("c", "", "", {"test": test})).splits["control"]
-    model = AutoModel.from_pretrained(segments_run.model, attn_implementation="eager").eval()
-    tokenizer = AutoTokenizer.from_pretrained(segments_run.model)
-    found = []
+    plain, found = PlainMaps(segments_run.model), []
     for (first, second), pair in zip(pairs, control, strict=True):
         assert pair.words[: len(first)] == first.words
         other = pair.words[len(first) :]
         numbers = [
-            of_pair(model, tokenizer, first.words, x, first.upos + second.upos)
-            for x in (second.words, other)
+            of_pair(plain, first.words, x, first.upos + second.upos) for x in (second.words, other)
         ]
         if all(numbers):
             found.append({**numbers[0], "control": numbers[1]["other"]})
     return pd.DataFrame(found)
 
 
-def of_pair(model, tokenizer, first, second, upos):
-    given = tokenizer([*first], [*second], is_split_into_words=True, return_tensors="pt")
-    n = given["input_ids"].shape[1]
-    if n > 100:
+def of_pair(plain, first, second, upos):
+    if (found := plain.of_tokens(first, second)) is None:
         return None
-    with torch.no_grad():
-        maps = torch.stack(model(**given, output_attentions=True).attentions)[:, 0].numpy()
-    segment = np.array([-1 if x is None else x for x in given.sequence_ids(0)])
+    maps, tokens = found
+    n = maps.shape[-1]
+    segment = np.array([-1 if x is None else x for x in tokens.sequence_ids(0)])
     word = [
-        x if s != 1 else x + len(first) for x, s in zip(given.word_ids(0), segment, strict=True)
+        x if s != 1 else x + len(first) for x, s in zip(tokens.word_ids(0), segment, strict=True)
     ]
     special, words = np.flatnonzero(segment < 0), np.flatnonzero(segment >= 0)
     assert len(special) == 3
@@ -106,11 +99,9 @@ def test_statistics_of_pairs_are_those_of_transformers_maps(record, expected):
 
 def test_neighbours_are_compared_with_strangers(record, expected):
     near, far = (np.stack(expected[name]).mean(-1) for name in ("other", "control"))
-    rows = [x for x in record.rows if "head" not in x.axes and "baseline" not in x.axes]
-    found = {(x.metric, x.layer): x for x in rows}
     for layer in (1, 2):
         for end, values in (("", near), ("_control", far), ("_difference", near - far)):
-            row = found[f"other_segment{end}", layer]
+            row = record.rows.at(f"other_segment{end}", layer)
             assert row.value == pytest.approx(values[:, layer - 1].mean(), abs=2e-5)
             assert row.low < row.value < row.high
             assert row.n == len(expected)

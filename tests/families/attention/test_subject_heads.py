@@ -1,19 +1,19 @@
 """Attention to the subject or another noun: cases by hand, planted heads, and transformers."""
 
-import csv
+from dataclasses import replace
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
-from head_numbers import maps_of_words
+from head_numbers import HeadNumbers, PlainMaps
 from measuring import measure
-from planted_heads import at_random, context
-from transformers import AutoModel, AutoTokenizer
+from planted_heads import at_random, compute
 
 from probes.data.items import minimal_pair
 from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import NotServedError
-from probes.families.attention.heads import choices
 from probes.families.attention.subject_heads import pair_questions, share_and_confusion, verbs
 from probes.frames.measurement_tables import measurement_tables
 from probes.measurements.measurement import get_measurement
@@ -22,7 +22,7 @@ SING, PLUR = {"Number": "Sing"}, {"Number": "Plur"}
 FINITE = {"VerbForm": "Fin", "Tense": "Pres"}
 
 
-def treebank(text, heads, deprels, **more):
+def treebank(text, heads, deprels):
     """Words with tags: ``key.N.s`` is a singular noun, ``are.V.p`` a finite plural verb."""
     words, tags, feats = [], [], []
     for word in text.split():
@@ -31,10 +31,9 @@ def treebank(text, heads, deprels, **more):
         tags.append({"N": "NOUN", "V": "AUX", "": "X"}[tag])
         of = {"s": SING, "p": PLUR, "": {}}[number]
         feats.append({**of, **FINITE} if tag == "V" else of)
-    return Sentence(
-        more.pop("id", "s"), "en", tuple(words), tuple(tags), feats=tuple(feats),
-        heads=tuple(x - 1 for x in heads), deprels=tuple(deprels), **more,
-    )  # fmt: skip
+    heads = tuple(x - 1 for x in heads)
+    layers = {"feats": tuple(feats), "heads": heads, "deprels": tuple(deprels)}
+    return Sentence("s", "en", tuple(words), tuple(tags), **layers)
 
 
 KEYS = treebank(
@@ -51,47 +50,36 @@ def cases(sentence):
     ]  # fmt: skip
 
 
-def test_the_last_noun_between_is_an_attractor_if_its_number_differs():
-    assert cases(KEYS) == [(("verb, attractor",), ["are>keys", "are>cabinet"])]
-    two = treebank(
-        "keys.N.p to boxes.N.p of wood.N.s are.V.p here",
-        [7, 3, 1, 5, 3, 7, 0],
-        ["nsubj", "case", "nmod", "case", "nmod", "cop", "root"],
-    )
-    assert cases(two) == [(("verb, attractor",), ["are>keys", "are>wood"])]
-    same = treebank(
-        "keys.N.p to wood.N.s boxes.N.p are.V.p here",
-        [6, 4, 4, 1, 6, 0],
-        ["nsubj", "case", "compound", "nmod", "cop", "root"],
-    )
-    assert cases(same) == [(("verb, same number",), ["are>keys", "are>boxes"])]
-
-
 @pytest.mark.parametrize(
-    "sentence",
+    ("text", "heads", "deprels", "expected"),
     [
+        (
+            "keys.N.p to boxes.N.p of wood.N.s are.V.p here",
+            [7, 3, 1, 5, 3, 7, 0],
+            "nsubj case nmod case nmod cop root",
+            [(("verb, attractor",), ["are>keys", "are>wood"])],
+        ),
+        (
+            "keys.N.p to wood.N.s boxes.N.p are.V.p here",
+            [6, 4, 4, 1, 6, 0],
+            "nsubj case compound nmod cop root",
+            [(("verb, same number",), ["are>keys", "are>boxes"])],
+        ),
         # No noun between them; one without a number; a conjunct of the subject.
-        treebank("keys.N.p are.V.p here", [3, 3, 0], ["nsubj", "cop", "root"]),
-        treebank(
-            "keys.N.p to wood.N are.V.p here",
-            [5, 3, 1, 5, 0],
-            ["nsubj", "case", "nmod", "cop", "root"],
-        ),
-        treebank(
-            "keys.N.p and box.N.s are.V.p here",
-            [5, 3, 1, 5, 0],
-            ["nsubj", "cc", "conj", "cop", "root"],
-        ),
+        ("keys.N.p are.V.p here", [3, 3, 0], "nsubj cop root", []),
+        ("keys.N.p to wood.N are.V.p here", [5, 3, 1, 5, 0], "nsubj case nmod cop root", []),
+        ("keys.N.p and box.N.s are.V.p here", [5, 3, 1, 5, 0], "nsubj cc conj cop root", []),
         # The verb does not agree with its subject.
-        treebank(
-            "key.N.s to boxes.N.p are.V.p here",
-            [5, 3, 1, 5, 0],
-            ["nsubj", "case", "nmod", "cop", "root"],
-        ),
+        ("key.N.s to boxes.N.p are.V.p here", [5, 3, 1, 5, 0], "nsubj case nmod cop root", []),
     ],
 )
-def test_verbs_that_are_left_out(sentence):
-    assert cases(sentence) == []
+def test_the_last_noun_between_is_an_attractor_if_its_number_differs(
+    text, heads, deprels, expected
+):
+    assert cases(treebank(text, heads, deprels.split())) == expected
+
+
+SUBJECTS = "boat", "keeper", "light", "vase"
 
 
 def item(paradigm, good, bad, number=0):
@@ -144,39 +132,24 @@ def test_the_paradigm_says_which_noun_is_the_subject(paradigm, good, bad, links,
 
 
 def test_other_paradigms_are_left_out_and_no_subject_is_in_both_halves():
-    assert pair_questions(items(item("sent_comp", "the guard said the pilots laugh", "the guard said the pilots laughs"))) == {
-        "dev": [], "test": []
-    }  # fmt: skip
-    nothing = get_measurement("subject_heads_of_pairs")
-    assert nothing.reads(items(), None).texts == ()
+    said = "the guard said the pilots laugh"
+    assert pair_questions(items(item("sent_comp", said, f"{said}s"))) == {"dev": [], "test": []}
+    assert get_measurement("subject_heads_of_pairs").reads(items(), None).texts == ()
     asked = pair_questions(items(*made_pairs()))
     subjects = {split: {s.words[1].removesuffix("s") for s, _ in x} for split, x in asked.items()}
     assert subjects == {"dev": {"boat", "light"}, "test": {"keeper", "vase"}}
 
 
 def made_pairs():
-    nouns = "boat", "keeper", "light", "vase"
-    pairs = []
-    for subject in nouns:
-        for other in ("bird", "letter", "door", "fleet", "teacher", "window"):
-            for one in ("", "s"):
-                for two in ("", "s"):
-                    before = f"the {subject}{one} near the {other}{two}"
-                    good, bad = ("runs", "run") if not one else ("run", "runs")
-                    pairs.append(
-                        item("prep_anim", f"{before} {good}", f"{before} {bad}", len(pairs))
-                    )
-                    reflexive = f"the {subject}{one} that the {other}{two} like hurt"
-                    good, bad = ("itself", "themselves")[:: -1 if one else 1]
-                    pairs.append(
-                        item(
-                            "reflexives_across",
-                            f"{reflexive} {good}",
-                            f"{reflexive} {bad}",
-                            len(pairs),
-                        )
-                    )
-    return pairs  # fmt: skip
+    nouns = "bird", "letter", "door", "fleet", "teacher", "window"
+    for subject, other, one, two in product(SUBJECTS, nouns, ("", "s"), ("", "s")):
+        near = f"the {subject}{one} near the {other}{two}"
+        good, bad = ("run", "runs") if one else ("runs", "run")
+        name = f"{subject}{one} {other}{two}"
+        yield item("prep_anim", f"{near} {good}", f"{near} {bad}", name)
+        like = f"the {subject}{one} that the {other}{two} like hurt"
+        good, bad = ("themselves", "itself") if one else ("itself", "themselves")
+        yield item("reflexives_across", f"{like} {good}", f"{like} {bad}", name)
 
 
 def test_share_and_confusion_by_hand():
@@ -200,83 +173,63 @@ def to_subject(sentence):
 
 
 def test_a_planted_head_is_found():
-    def corpus(split):
-        return tuple(
-            Sentence(f"{split}{i}", "en", (f"{split}{i}", *KEYS.words[1:]), KEYS.upos,
-                     feats=KEYS.feats, heads=KEYS.heads, deprels=KEYS.deprels, document=f"d{i % 30}")
+    splits = {
+        split: tuple(
+            replace(KEYS, id=f"{split}{i}", words=(f"{split}{i}", *KEYS.words[1:]), document=f"d{i % 30}")
             for i in range(60)
-        )  # fmt: skip
-
-    of = Corpus("toy", "1", "", {split: corpus(split) for split in ("train", "dev", "test")})
+        )
+        for split in ("train", "dev", "test")
+    }  # fmt: skip
+    of = Corpus("toy", "1", "", splits)
 
     def maps(s):
         return np.array([[at_random(s, 1), at_random(s, 2)], [to_subject(s), at_random(s, 3)]])
 
-    found = get_measurement("subject_heads")(context(of, maps, measurement="subject_heads"))
-    (choice,) = choices(found.rows)
+    found = compute(of, maps, (1, 2), "subject_heads")
+    (choice,) = found.heads.choices
     assert (choice.name, choice.feature) == ("2–1", "verb, attractor")
     assert choice.test.value == pytest.approx(0.75)
     assert choice.baseline.value == choice.chance.value == 0.5
     assert choice.is_better
-    confusion = {
-        (x.layer, x.axes.get("head")): x.value for x in found.rows if x.metric == "confusion"
-    }
-    assert confusion[2, 1] == pytest.approx(-np.log2(0.75), abs=1e-6)
-    assert confusion[1, None] == confusion[2, None] == 1
+    confusion = found.heads.of("confusion", "verb, attractor")
+    assert confusion.values[1, 0] == pytest.approx(-np.log2(0.75), abs=1e-6)
+    assert (confusion.baseline == 1).all()
     shares = np.array([at_random(s, 3)[5, [1, 4]] for s in of.splits["test"]])
     expected = -np.log2(shares[:, 0] / shares.sum(1)).mean()
-    assert confusion[2, 2] == pytest.approx(expected, abs=1e-4)
+    assert confusion.values[1, 1] == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.fixture(scope="module")
 def pairs_run(session_runs, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pairs")
-    with open(folder / "pairs.csv", "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["UID", "sentence_good", "sentence_bad"])
-        for pair in made_pairs():
-            writer.writerow([pair.paradigm, *(pair.texts[x][0] for x in ("good", "bad"))])
-    model, corpus = session_runs.model("bert"), folder / "pairs.csv"
-    return measure("subject_heads_of_pairs", model, corpus, folder)
+    folder, columns = tmp_path_factory.mktemp("pairs"), ["UID", "sentence_good", "sentence_bad"]
+    pairs = [(x.paradigm, x.texts["good"][0], x.texts["bad"][0]) for x in made_pairs()]
+    pd.DataFrame(pairs, columns=columns).to_csv(folder / "pairs.csv", index=False)
+    model = session_runs.model("bert")
+    return measure("subject_heads_of_pairs", model, folder / "pairs.csv", folder)
 
 
 def test_numbers_of_pairs_are_those_of_maps_of_transformers(pairs_run):
-    model = AutoModel.from_pretrained(pairs_run.model, attn_implementation="eager").eval()
-    tokenizer = AutoTokenizer.from_pretrained(pairs_run.model)
-    bits = {}
+    plain, bits = PlainMaps(pairs_run.model), {}
     for pair in made_pairs():
         words = pair.texts["good"][0].split()
         if words[1].removesuffix("s") not in ("keeper", "vase"):
             continue
         kind = "verb" if words[2] == "near" else "reflexive"
         same = words[1].endswith("s") == words[4].endswith("s")
-        maps = maps_of_words(model, tokenizer, words)
+        maps = plain.of_words(words)
         subject, other = maps[..., -1, 1], maps[..., -1, 4]
         name = f"{kind}, {'same number' if same else 'attractor'}"
         bits.setdefault(name, []).append(-np.log2(subject / (subject + other)))
-    rows = [
-        x for x in pairs_run.record.rows if x.metric == "confusion" and "baseline" not in x.axes
-    ]
-    checked = 0
-    for row in rows:
-        if row.axes["feature"] in bits:
-            expected = np.mean(bits[row.axes["feature"]], axis=0)[
-                row.layer - 1, row.axes["head"] - 1
-            ]
-            assert row.value == pytest.approx(expected, abs=1e-4)
-            assert row.n == 24
-            checked += 1
-    assert checked == 4 * 2 * 2
+    assert len(bits) == 4
+    for name, expected in bits.items():
+        found = HeadNumbers(pairs_run.record.rows).of("confusion", name)
+        np.testing.assert_allclose(found.values, np.mean(expected, axis=0), atol=1e-4)
+        assert found.n == 24
 
 
 def test_tables_of_pairs(pairs_run):
-    tables = {
-        table.title.rpartition(" · ")[0].rpartition(" · ")[2] or table.title: table
-        for table in measurement_tables(
-            get_measurement("subject_heads_of_pairs"), [pairs_run.record]
-        )
-    }
-    mean, chosen = tables.values()
+    measurement = get_measurement("subject_heads_of_pairs")
+    mean, chosen = measurement_tables(measurement, [pairs_run.record])
     assert [line.cells[0].text for line in mean.rows] == ["1", "2", "uniform"]
     assert len(chosen.rows) == 4 + 1
 

@@ -12,58 +12,50 @@ from probes.boards.leaderboard_csv import write_leaderboard
 from probes.families.behaviour.model_comparison import paired_tables, ranked_tables
 from probes.records.record_files import write_record
 from probes.records.row import Row
-from probes.statistics.of_families.strata import Strata
 from probes.tables.printing import TIE
 
 AXES = {"scoring": "within-word l2r", "per": "text"}
 CAUSAL = {"scoring": "left to right", "per": "text"}
 
 
-def put(folder, model, right, axes=AXES, phenomena=("agreement", "islands"), **more):
-    """Write a record of `pairs` on as many items of each phenomenon, a paradigm each."""
-    n = len(right) // len(phenomena)
-    phenomenon = np.repeat(phenomena, n)
+PHENOMENA = np.repeat(["agreement", "islands"], 60)
+
+
+def put(folder, model, wrong, axes=AXES, not_counted=0, **more):
+    """Write a record of `pairs` on 60 items of each phenomenon, so many of the first ones wrong.
+
+    Args:
+        not_counted: as many of the first items have no answer.
+    """
+    right = np.concatenate([np.arange(60) >= n for n in wrong]).astype(float)
+    right[:not_counted] = np.nan
     rows = [
-        Row(
-            "pair_accuracy",
-            right[phenomenon == name].mean(),
-            n=n,
-            axes={"phenomenon": name, **axes},
-        )
-        for name in phenomena
+        Row("pair_accuracy", right[x == PHENOMENA].mean(), n=60, axes={"phenomenon": x, **axes})
+        for x in dict.fromkeys(PHENOMENA.tolist())
     ]
     mean = float(right.mean())
     ends = {"low": mean - 0.1, "high": mean + 0.1}
     rows += [Row(x, mean, axes=axes, **ends) for x in ("pair_accuracy", "mean_of_paradigms")]
     scale = ", ".join(["pair_accuracy", *(f"{x} {y}" for x, y in axes.items())])
     arrays = {
-        "values": np.stack([np.zeros(len(right)), right]),
-        "cluster": np.arange(len(right)),
-        "stratum": np.repeat(range(len(phenomena)), n),
-        "phenomenon": phenomenon,
+        "values": np.stack([np.zeros(120), right]),
+        "cluster": np.arange(120),
+        "stratum": np.repeat([0, 1], 60),
+        "phenomenon": PHENOMENA,
     }
     facts = {"scale 1": "pair_accuracy, scoring another", "scale 2": scale}
-    record = corpus_record(
-        "pairs", rows, 2, model=model, digest=model, facts=facts, arrays=tuple(arrays), **more
-    )
+    fields = {"model": model, "digest": model, "facts": facts, "arrays": tuple(arrays)}
+    record = corpus_record("pairs", rows, 2, **fields, **more)
     path = folder / model.replace(":", "-") / "c" / "pairs-00000000.json"
     path.parent.mkdir(parents=True)
     write_record(path, record, arrays)
     return {path: record}
 
 
-def answered(wrong, n=60):
-    """Of two phenomena of n items, so many of the first ones wrong."""
-    right = np.ones(2 * n)
-    for k, count in enumerate(wrong):
-        right[k * n : k * n + count] = 0
-    return right
-
-
 def test_the_difference_of_two_models_item_by_item(tmp_path):
     found = {
-        **put(tmp_path, "one", answered((40, 10))),
-        **put(tmp_path, "two", answered((10, 12)), CAUSAL),
+        **put(tmp_path, "one", (40, 10)),
+        **put(tmp_path, "two", (10, 12), CAUSAL),
     }
     (table,) = paired_tables(found)
     assert table.title == "c 1 · pairs · accuracy, models compared"
@@ -87,8 +79,8 @@ def test_the_difference_of_two_models_item_by_item(tmp_path):
 
 
 def test_a_model_with_answers_alone_is_compared_with_one_that_has_scores(tmp_path, capsys):
-    put(tmp_path, "one", answered((40, 10)))
-    put(tmp_path, "two", answered((10, 12)))
+    put(tmp_path, "one", (40, 10))
+    put(tmp_path, "two", (10, 12))
     scores_by_hand.put(tmp_path, "two", "pos", 9)
 
     def compared(*models):
@@ -101,55 +93,31 @@ def test_a_model_with_answers_alone_is_compared_with_one_that_has_scores(tmp_pat
 
 
 def test_a_model_against_itself_has_no_difference_and_no_p(tmp_path):
-    right = answered((30, 30))
-    (table,) = paired_tables({**put(tmp_path, "one", right), **put(tmp_path, "same", right)})
+    one, same = (put(tmp_path, name, (30, 30)) for name in ("one", "same"))
+    (table,) = paired_tables({**one, **same})
     assert [row[4:] for row in table.texts] == [("0.0", "–")] * 3
 
 
 def test_other_texts_are_not_compared(tmp_path):
-    one = put(tmp_path, "one", answered((9, 9)))
-    ((path, record),) = put(tmp_path, "two", answered((9, 9))).items()
+    one = put(tmp_path, "one", (9, 9))
+    ((path, record),) = put(tmp_path, "two", (9, 9)).items()
     other = changed(record, "corpus", fingerprint="e" * 64)
     assert not list(paired_tables({**one, path: other}))
 
 
 def test_items_that_do_not_count_for_all_are_left_out(tmp_path):
-    some = answered((30, 30))
-    some[:5] = np.nan
-    found = {**put(tmp_path, "one", answered((30, 30))), **put(tmp_path, "two", some)}
-    (table,) = paired_tables(found)
+    one, two = put(tmp_path, "one", (30, 30)), put(tmp_path, "two", (30, 30), not_counted=5)
+    (table,) = paired_tables({**one, **two})
     # 55 of agreement are left, of which 30 − 5 are wrong.
     assert table.texts[1] == ("agreement", "55", "54.5", "54.5", "0.0", "–")
 
 
-def test_p_values_of_strata_are_those_of_a_t_test_if_there_is_one():
-    from scipy.stats import ttest_1samp
-
-    rng = np.random.default_rng(0)
-    values = rng.choice([-1.0, 0.0, 1.0], 200, p=(0.2, 0.5, 0.3))
-    strata = Strata(np.arange(200), np.zeros(200, dtype=np.int64))
-    (p,) = strata.p_values(values[:, None], [np.arange(200)])[0]
-    assert p == pytest.approx(ttest_1samp(values, 0).pvalue, abs=0.02)
-
-
-def test_strata_are_no_noise():
-    # Paradigms differ by 1 and hardly vary: their mean is 0, whose error is that within them.
-    values = np.concatenate([np.full(40, -0.5), np.full(40, 0.6)])
-    values[::4] += 0.2
-    strata = Strata(np.arange(80), np.repeat([0, 1], 40))
-    within = np.std(values[:40], ddof=1) * np.sqrt(2 / 40) / 2
-    assert values.mean() / within > 8
-    assert strata.p_values(values[:, None], [np.arange(80)])[0, 0] < 0.001
-    mixed = Strata(np.arange(80), np.zeros(80, dtype=np.int64))
-    assert mixed.p_values(values[:, None], [np.arange(80)])[0, 0] > 0.1
-
-
 def test_models_are_ranked_and_the_twin_is_the_floor(tmp_path):
     found = {
-        **put(tmp_path, "worst", answered((40, 30))),
-        **put(tmp_path, "best", answered((5, 5))),
-        **put(tmp_path, "near", answered((6, 4))),
-        **put(tmp_path, "random:best", answered((0, 0)), result={"random_seed": 0}),
+        **put(tmp_path, "worst", (40, 30)),
+        **put(tmp_path, "best", (5, 5)),
+        **put(tmp_path, "near", (6, 4)),
+        **put(tmp_path, "random:best", (0, 0), result={"random_seed": 0}),
     }
     (table,) = ranked_tables(found)
     assert table.heads == ("rank", "model", "mean of paradigms", "accuracy")
@@ -163,8 +131,8 @@ def test_models_are_ranked_and_the_twin_is_the_floor(tmp_path):
 
 
 def test_commands_and_the_csv_file(tmp_path, capsys):
-    put(tmp_path, "one", answered((40, 10)))
-    put(tmp_path, "two", answered((10, 12)))
+    put(tmp_path, "one", (40, 10))
+    put(tmp_path, "two", (10, 12))
     write_leaderboard(tmp_path)
     frame = pd.read_csv(tmp_path / "behaviour.csv")
     assert len(frame) == 8

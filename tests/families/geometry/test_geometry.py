@@ -157,9 +157,8 @@ def test_baselines_of_words_without_context_are_what_they_are_baselines_of():
     """Independent Gaussian words: sentences and types are like random ones."""
     rng = np.random.default_rng(4)
     drawn = {f"s{i}": rng.normal(0.5, 1, (9, 7)) for i in range(600)}
-    rows = computed(
-        of=corpus_of_types(600), layers=(0,), vectors=lambda s, layer: drawn[s.id][: len(s)]
-    )
+    vectors = lambda s, layer: drawn[s.id][: len(s)]  # noqa: E731
+    rows = computed(of=corpus_of_types(600), layers=(0,), vectors=vectors)
     for name in ADJUSTED:
         assert rows[f"{name}_adjusted", 0].value == pytest.approx(0, abs=0.02)
     assert rows["intra_sentence_similarity", 0].value > 0.5
@@ -181,9 +180,8 @@ def test_dominant_dimensions_are_named_with_their_shares():
 
 def test_shares_are_not_given_where_there_is_nothing_to_share():
     rng = np.random.default_rng(5)
-    found = get_measurement("geometry")(
-        context(layers=(0,), vectors=lambda s, layer: rng.normal(size=(len(s), 7)))
-    )
+    vectors = lambda s, layer: rng.normal(size=(len(s), 7))  # noqa: E731
+    found = get_measurement("geometry")(context(layers=(0,), vectors=vectors))
     rows = numbers(found)
     assert rows["anisotropy", 0].low < 0
     shares = [row.value for key, row in rows.items() if key[0] == "share_of_anisotropy"]
@@ -197,13 +195,9 @@ def test_the_same_seed_gives_the_same_and_another_only_other_baselines_and_clust
     rows, others = numbers(findings), computed(seed=7)
     assert computed() == rows
     for layer in (0, 2):
-        for name in (
-            "anisotropy",
-            *(f"self_similarity{x}" for x in ("", "_baseline", "_adjusted")),
-        ):
+        of_types = (f"self_similarity{x}" for x in ("", "_baseline", "_adjusted"))
+        for name in ("anisotropy", *of_types, "intra_sentence_similarity"):
             assert others[name, layer] == rows[name, layer]
-        name = "intra_sentence_similarity"
-        assert others[name, layer] == rows[name, layer]
         for name in ADJUSTED[1:]:
             assert others[f"{name}_baseline", layer] != rows[f"{name}_baseline", layer]
 
@@ -237,9 +231,8 @@ def test_a_table_of_clusters_says_why_they_have_no_interval():
 def test_a_handful_of_words_gives_what_it_can_and_says_why_not(n):
     words = [("w1",), ("w1", "w2"), ("w1", "w2", "w1")][n - 1]
     tiny = Sentence("s0", "en", words, ("X",) * n)
-    found = get_measurement("geometry")(
-        context(Corpus("t", "1", "MIT", {"train": (), "dev": (), "test": (tiny,)}))
-    )
+    of = Corpus("t", "1", "MIT", {"train": (), "dev": (), "test": (tiny,)})
+    found = get_measurement("geometry")(context(of))
     rows = numbers(found)
     assert rows["self_similarity", 0].value is None
     assert rows["maximum_explainable_variance_adjusted", 0].why == "nothing to average"
@@ -270,14 +263,8 @@ def test_a_corpus_without_annotation_has_no_clusters_and_zeros_and_windows_are_c
     zeros = len(bare[3])
     assert [rows["zero_vectors", layer].value for layer in (0, 2)] == [zeros, zeros]
     space, *others = tables(found)
-    assert [table.title for table in others] == [
-        f"m · c · geometry · {x}"
-        for x in (
-            "top dimensions, with share of anisotropy, %",
-            "context",
-            "CKA by other layer",
-        )
-    ]
+    titles = "top dimensions, with share of anisotropy, %", "context", "CKA by other layer"
+    assert [table.title for table in others] == [f"m · c · geometry · {x}" for x in titles]
     assert any("2 sentences longer than the model's window" in x for x in space.notes)
     assert any(f"{zeros} at layer 0, {zeros} at layer 2" in x for x in space.notes)
     assert not any("Clusters" in note for note in space.notes)

@@ -1,6 +1,7 @@
 """Items to cluster (words, chunks, predicates by lemma), from sentences written by hand."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 from planted_vectors import PlantedVectors
@@ -34,9 +35,7 @@ def test_of_words_every_tag_is_clustered():
     assert list(found) == ["upos"]
     (group,) = found["upos"].groups
     vectors = group.vectors(its.vectors.layer(0))
-    assert sorted(map(tuple, vectors[:, 1:].astype(int))) == [
-        (s, w) for s in range(6) for w in range(5)
-    ]
+    assert sorted(map(tuple, vectors[:, 1:].astype(int))) == [*product(range(6), range(5))]
     assert set(vectors[:, 0]) == {ord("t")}
     assert (group.sentence == vectors[:, 1]).all()
     for number in (0, 1):

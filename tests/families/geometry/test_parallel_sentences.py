@@ -1,9 +1,7 @@
 """Parallel sentences: planted languages, and a run against transformers, scipy and scikit-learn."""
 
-import re
 from collections import Counter
 from itertools import compress
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -59,10 +57,8 @@ def test_numbers_of_a_layer_are_those_of_scikit_learn_and_scipy():
     found = hits_of(one, other)
     means = one[FITTED].mean(0), other[FITTED].mean(0)
     tested = one[~FITTED], other[~FITTED]
-    for vectors, pair in (
-        ("as read", (one, other)),
-        ("centred", (one - means[0], other - means[1])),
-    ):
+    centred = one - means[0], other - means[1]
+    for vectors, pair in (("as read", (one, other)), ("centred", centred)):
         known = KNeighborsClassifier(1, metric="cosine")
         known.fit(np.concatenate([x[FITTED] for x in pair]), np.repeat([0, 1], N // 2))
         told = known.predict(np.concatenate([x[~FITTED] for x in pair]))
@@ -105,7 +101,7 @@ def written(path, sentences):
     lines = []
     for number, (name, words) in enumerate(sentences.items()):
         lines += [f"# newdoc id = {name}"] if number % 2 == 0 else []
-        lines.append(f"# sent_id = {name}")
+        lines += [f"# sent_id = {name}"] if name else []
         lines += [
             f"{i}\t{word}\t_\tX\t_\t_\t{i - 1}\t{'root' if i == 1 else 'dep'}\t_\t_"
             for i, word in enumerate(words, start=1)
@@ -178,9 +174,8 @@ def test_a_run_has_the_numbers_of_plain_transformers(language, parallel_run, tin
 
     for layer in range(3):
         one, other = (x[layer] for x in states)
-        share = record.rows.at(
-            "language_share", layer, split="all", language=language, vectors="as read"
-        )
+        axes = {"language": language, "vectors": "as read"}
+        share = record.rows.at("language_share", layer, split="all", **axes)
         rows = [x[~fitted] for x in (one, other)]
         within = sum(((x - x.mean(0)) ** 2).sum() for x in rows) / (2 * len(rows[0]) - 2)
         total = np.concatenate(rows).var(0, ddof=1).sum()
@@ -200,10 +195,8 @@ def test_a_run_has_the_numbers_of_plain_transformers(language, parallel_run, tin
     letters = cosines_of_letters(*([*compress(part, ~fitted)] for part in both))
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
     tokens = [[tokenizer(x, is_split_into_words=True)["input_ids"][1:-1] for x in p] for p in both]
-    for direction, values, (asked, known) in (
-        ("to", letters, tokens),
-        ("from", letters.T, tokens[::-1]),
-    ):
+    both_ways = ("to", letters, tokens), ("from", letters.T, tokens[::-1])
+    for direction, values, (asked, known) in both_ways:
         nearest = np.isclose(values, values.max(1, keepdims=True))
         axes = {"language": language, "direction": direction}
         row = record.rows.at("retrieval_accuracy", split="all", baseline="letters", **axes)
@@ -214,54 +207,46 @@ def test_a_run_has_the_numbers_of_plain_transformers(language, parallel_run, tin
 
 
 def test_what_has_no_translation_is_counted(parallel_run):
-    record = parallel_run.record
-    assert record.notes[0].startswith("90 of 92 sentences are in all files.")
-    assert record.facts["candidates"] == 44
+    assert parallel_run.record.notes[0].startswith("90 of 92 sentences are in all files.")
+    assert parallel_run.record.facts["candidates"] == 44
+
+
+OTHER = {"n0": ["cat"]}
 
 
 @pytest.mark.parametrize(
-    ("flags", "says"),
+    ("files", "says"),
     [
-        ("", "--measurements parallel_sentences: it needs --parallel-sentences-files."),
-        ("nowhere", "--parallel-sentences-files nowhere: nowhere is no file; give CoNLL-U files"),
+        ({}, "--measurements parallel_sentences: it needs --parallel-sentences-files."),
+        ({"nowhere": None}, "-files nowhere: nowhere is no file; give CoNLL-U files"),
         (
-            "alone",
-            "all of them translate 1 sentence of aa_own-ud-test; give files with its sent_id",
+            {"bb_x-ud-test.conllu": OTHER},
+            "all of them translate 1 sentence of aa_own; give files with its sent_id",
         ),
-        ("twice", "need different names before -ud-; rename one."),
-        ("own", "files, and the corpus aa_own, need different names before -ud-"),
-        ("unnamed", "bb_x-ud-test.conllu: its sentences have no sent_id."),
+        (
+            {"bb_x-ud-test.conllu": OTHER, "bb_x-ud-dev.conllu": OTHER},
+            "need different names before -ud-; rename one.",
+        ),
+        (
+            {"aa_own-ud-test.conllu": OTHER},
+            "files, and the corpus aa_own, need different names before -ud-",
+        ),
+        ({"bb_x-ud-test.conllu": {"": ["cat"]}}, "bb_x-ud-test.conllu: its sentences have no sent_id."),
     ],
-)
-def test_files_that_cannot_be_used_are_refused(flags, says, tiny_bert, tmp_path, capsys):
-    sentences = {f"n{i}": ["dog"] for i in range(20)}
-    own = written(tmp_path / "aa_own-ud-test.conllu", sentences)
-    if flags == "own":
-        (tmp_path / "b").mkdir()
-        own = written(tmp_path / "aa_own.conllu", sentences)
-        flags = written(tmp_path / "b" / "aa_own.conllu", sentences)
-    if flags in ("alone", "twice", "unnamed"):
-        other = written(tmp_path / "bb_x-ud-test.conllu", {"n0": ["cat"]})
-        again = written(tmp_path / "bb_x-ud-dev.conllu", {"n0": ["cat"]})
-        if flags == "unnamed":
-            text = Path(other).read_text(encoding="utf-8")
-            Path(other).write_text(re.sub("# sent_id.*\n", "", text), encoding="utf-8")
-        flags = f"{other},{again}" if flags == "twice" else other
-    files = ["--parallel-sentences-files", flags] if flags else []
+)  # fmt: skip
+def test_files_that_cannot_be_used_are_refused(files, says, tiny_bert, tmp_path, capsys):
+    own = written(tmp_path / "aa_own.conllu", {f"n{i}": ["dog"] for i in range(20)})
+    paths = [written(tmp_path / x, its) if its else x for x, its in files.items()]
+    flags = ["--parallel-sentences-files", ",".join(paths)] if paths else []
     line = command_line("parallel_sentences", tiny_bert, own, tmp_path, "--split-by", "sentence")
-    assert main([*line, *files]) == 2
+    assert main([*line, *flags]) == 2
     assert says in capsys.readouterr().err
 
 
 def test_given_vectors_are_refused(tmp_path):
     own = written(tmp_path / "aa_own-ud-test.conllu", {f"n{i}": ["dog"] for i in range(20)})
     (tmp_path / "static.vec").write_text("1 2\ndog 1.0 2.0\n")
+    model, options = f"vectors:{tmp_path / 'static.vec'}", {"parallel_sentences": {"files": own}}
+    settings = {"split_by": "sentence", "options": options}
     with pytest.raises(probes.UserError, match="given vectors have no sentence vectors; leave it"):
-        measure(
-            "parallel_sentences",
-            f"vectors:{tmp_path / 'static.vec'}",
-            own,
-            tmp_path,
-            split_by="sentence",
-            options={"parallel_sentences": {"files": own}},
-        )
+        measure("parallel_sentences", model, own, tmp_path, **settings)

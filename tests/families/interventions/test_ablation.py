@@ -9,22 +9,16 @@ import torch
 from corpus_records import corpus_record
 from grammar_models import grammar_models
 from measuring import measure
-from plain_passes import stored_probe, vectors_of_words, words_of_tokens
+from plain_passes import losses_of_masked, stored_probe, vectors_of_words, words_of_tokens
 from slow_scores import left_to_right, within_word_l2r
 from toy_grammar import attractors
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
 from probes.examples.verb_forms import Forms
-from probes.families.interventions.ablation import (
-    ATTENTION,
-    BLOCK,
-    DROP,
-    HEAD,
-    extreme_heads,
-)
+from probes.families.interventions.ablation import ATTENTION, BLOCK, DROP, HEAD, extreme_heads
 from probes.families.interventions.own_answers import CLOZE, LOG_ODDS, LOSS, SMALLEST, loss_words
 from probes.families.interventions.probed_sample import sampled_sentences
-from probes.measurements.plugin_keys import is_current
+from probes.frames.record_status import why_outdated
 from probes.records.row import Row
 from probes.tasks.builtin import tasks
 
@@ -52,13 +46,16 @@ def ablation_run(folder_of_model, tmp_path_factory):
     return measure("ablation", folder_of_model, attractors(), folder, **settings)
 
 
-def without_attention(model, layer, heads, size):
-    """A copy whose heads have no query, so that their attention is uniform."""
-    changed = copy.deepcopy(model)
-    query = changed.bert.encoder.layer[layer - 1].attention.self.query
+def without_attention(model, layer, *heads):
+    """A copy whose heads, or all of a layer, have no query, so that their attention is uniform."""
+    changed, n_heads = copy.deepcopy(model), model.config.num_attention_heads
+    query, size = (
+        changed.bert.encoder.layer[layer - 1].attention.self.query,
+        model.config.hidden_size,
+    )
     with torch.no_grad():
-        for head in heads:
-            own = slice((head - 1) * size, head * size)
+        for head in heads or range(1, n_heads + 1):
+            own = slice((head - 1) * size // n_heads, head * size // n_heads)
             query.weight[own], query.bias[own] = 0, 0
     return changed
 
@@ -72,25 +69,17 @@ def accuracy_on_pos(folder, tokenizer, bert, split="test"):
     return (predicted == gold).mean(), len(gold), vectors
 
 
-def columns_of(model, layer, head):
-    """The columns of W_O that read a head."""
-    size = model.config.hidden_size // model.config.num_attention_heads
-    weight = model.bert.encoder.layer[layer - 1].attention.output.dense.weight.data
-    return weight[:, (head - 1) * size : head * size]
-
-
 @pytest.mark.slow
 def test_drops_are_those_of_a_model_with_other_weights(ablation_run, tokenizer, model):
     folder, results, record = ablation_run.folder, ablation_run.results, ablation_run.record
-    config, last = model.config, model.config.num_hidden_layers
-    size, n_heads = config.hidden_size // config.num_attention_heads, config.num_attention_heads
+    last = model.config.num_hidden_layers
     (result,) = [each for each in results if each.task.name == "pos"]
     intact, n, before = accuracy_on_pos(folder, tokenizer, model.bert)
     assert intact == pytest.approx(result.score(last), abs=2 / n)
     cases = [
-        (HEAD, 1, 2, without_attention(model, 1, [2], size)),
-        (HEAD, last, 1, without_attention(model, last, [1], size)),
-        (ATTENTION, 1, None, without_attention(model, 1, range(1, n_heads + 1), size)),
+        (HEAD, 1, 2, without_attention(model, 1, 2)),
+        (HEAD, last, 1, without_attention(model, last, 1)),
+        (ATTENTION, 1, None, without_attention(model, 1)),
     ]
     for kind, layer, head, changed in cases:
         score, _, after = accuracy_on_pos(folder, tokenizer, changed.bert)
@@ -119,11 +108,10 @@ def test_a_skipped_block_is_one_that_is_not_there(ablation_run, tokenizer, model
 @pytest.mark.slow
 def test_heads_are_chosen_by_what_they_cost_on_dev(ablation_run, tokenizer, model):
     folder, record = ablation_run.folder, ablation_run.record
-    size = model.config.hidden_size // model.config.num_attention_heads
     intact, n, _ = accuracy_on_pos(folder, tokenizer, model.bert, "dev")
     for layer, head in ((1, 2), (2, 1)):
-        changed = without_attention(model, layer, [head], size)
-        score, *_ = accuracy_on_pos(folder, tokenizer, changed.bert, "dev")
+        changed = without_attention(model, layer, head).bert
+        score, *_ = accuracy_on_pos(folder, tokenizer, changed, "dev")
         row = record.rows.at(DROP, layer, "dev", disabled=HEAD, head=head, at=2, predicts="pos")
         assert (row.value, row.n) == (pytest.approx(intact - score, abs=2 / n), n)
     drops = {"dev": (0.03, -0.01, 0.02), "test": (0.01, 0.02, 0.04)}
@@ -141,7 +129,7 @@ def test_heads_are_chosen_by_what_they_cost_on_dev(ablation_run, tokenizer, mode
 @pytest.mark.slow
 def test_the_record_is_current_and_says_nothing_of_layers_below(ablation_run):
     record = ablation_run.record
-    assert is_current(record)
+    assert not why_outdated(record)
     for row in record.rows:
         if row.metric in (DROP, "cosine"):
             assert row.axes["at"] >= row.layer
@@ -152,19 +140,12 @@ def test_the_models_own_answers_are_those_of_plain_passes(ablation_run, tokenize
     record = ablation_run.record
     corpus = attractors()
     forms = Forms.of(corpus.splits["train"])
-    n_heads = model.config.num_attention_heads
-    changed = without_attention(
-        model, 2, range(1, n_heads + 1), model.config.hidden_size // n_heads
-    )
+    changed = without_attention(model, 2)
 
     def score(its, text):
         """Log-probability of the verb, and its number of tokens."""
-        own = [
-            i
-            for i, x in enumerate(words_of_tokens(tokenizer, text.words))
-            if x == text.kept_span[0]
-        ]
-        return sum(within_word_l2r(its, tokenizer, "".join(text.words))[i] for i in own), len(own)
+        own = np.array(words_of_tokens(tokenizer, text.words)) == text.kept_span[0]
+        return np.array(within_word_l2r(its, tokenizer, "".join(text.words)))[own].sum(), own.sum()
 
     log_odds = []
     for sentence in corpus.splits["test"]:
@@ -185,24 +166,17 @@ def test_the_models_own_answers_are_those_of_plain_passes(ablation_run, tokenize
     assert row.low < row.value < row.high
     assert 0 < record.rows.at(SMALLEST, 2, disabled=ATTENTION).value < 0.3
 
-    def losses(its, text, hidden):
-        """Losses of the tokens of some words, which are masked together."""
-        of = words_of_tokens(tokenizer, text.words)
-        ids = tokenizer("".join(text.words), return_tensors="pt")["input_ids"]
-        own = 1 + np.flatnonzero(np.isin(of, hidden))
-        masked = ids.clone()
-        masked[0, own] = tokenizer.mask_token_id
-        with torch.no_grad():
-            logits = its(masked).logits[0, own].double()
-        return torch.nn.functional.cross_entropy(logits, ids[0, own], reduction="none").tolist()
-
     texts, words = loss_words(corpus.splits["test"], causal=False)
-    before, after = (
-        np.concatenate([losses(its, text, words[text]) for text in texts])
-        for its in (model, changed)
-    )
+    with torch.no_grad():
+        before, after = (
+            torch.cat([losses_of_masked(its, tokenizer, x.words, words[x]) for x in texts])
+            for its in (model, changed)
+        )
     row = record.rows.at(LOSS, 2, disabled=ATTENTION)
-    assert (row.value, row.n) == (pytest.approx((after - before).mean(), abs=1e-4), len(before))
+    assert (row.value, row.n) == (
+        pytest.approx(float((after - before).mean()), abs=1e-4),
+        len(before),
+    )
 
 
 @pytest.mark.slow

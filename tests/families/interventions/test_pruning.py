@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 import torch
 from measuring import measure
-from plain_passes import stored_probe, vectors_of_words, words_of_tokens
+from plain_passes import losses_of_masked, stored_probe, vectors_of_words
 from scipy.stats import spearmanr
 from tiny_models import FAMILIES, build_config, save_tokenizer
-from tiny_runs import run as quick_run
-from torch.nn.functional import cross_entropy
 from transformers import AutoTokenizer, BertForMaskedLM
 
 from probes.data.conllu_files import read_conllu
@@ -71,13 +69,8 @@ def losses(model, tokenizer, sentences):
     """Losses of the pieces of some words of each sentence, which are masked together."""
     texts, words = loss_words(sentences, causal=False)
     for text in texts:
-        if not len(words[text]):
-            continue
-        own = 1 + np.flatnonzero(np.isin(words_of_tokens(tokenizer, text.words), words[text]))
-        ids = tokenizer("".join(text.words), return_tensors="pt")["input_ids"]
-        masked = ids.clone()
-        masked[0, own] = tokenizer.mask_token_id
-        yield cross_entropy(model(input_ids=masked).logits[0, own], ids[0, own], reduction="none")
+        if len(words[text]):
+            yield losses_of_masked(model, tokenizer, text.words, words[text])
 
 
 def loss_of(run, plain, heads):
@@ -117,10 +110,8 @@ def by_importance(importance):
 
 
 def test_importance_is_the_gradient_at_a_mask_of_heads(record, importance):
-    rows = {(x.layer, x.axes["head"]): x for x in record.rows if x.metric == IMPORTANCE}
-    assert {x.split for x in rows.values()} == {"dev"}
     for layer, head in HEADS:
-        row = rows[layer, head]
+        row = record.rows.at(IMPORTANCE, layer, "dev", head=head)
         assert row.value == pytest.approx(importance[layer - 1, head - 1], rel=1e-3, abs=1e-7)
         assert row.low <= row.value <= row.high
         assert row.n == SENTENCES
@@ -180,11 +171,3 @@ def test_random_orders_have_their_mean_and_range(record, pruning_run, plain):
         expected = np.mean(values), min(values), max(values)
         assert (row.value, row.low, row.high) == pytest.approx(expected, abs=1e-5)
         assert row.p is None
-
-
-def test_a_model_without_a_head_is_left_out_with_a_reason(pruning_run, capsys, tmp_path):
-    BertForMaskedLM.from_pretrained(pruning_run.model).bert.save_pretrained(tmp_path / "bare")
-    save_tokenizer("bert", tmp_path / "bare")
-    settings = {**POS, "measurements": "pruning", "limit": 30, "corpus": str(pruning_run.corpus)}
-    assert not quick_run(tmp_path / "bare", tmp_path, **settings).measured
-    assert "pruning: --model bare: its files have no weights" in capsys.readouterr().err

@@ -8,12 +8,12 @@ import pytest
 from measuring import measure
 
 from probes.data.find import find_corpus
+from probes.families.structure import fit_and_score as module
+from probes.families.structure import fitting
 from probes.records.record_files import read_arrays
 
 
 def take_few_steps(patch):
-    from probes.families.structure import fitting
-
     patch.setattr(fitting, "EPOCHS", 1)
     patch.setattr(fitting, "FEWEST_STEPS", 60)
 
@@ -30,8 +30,6 @@ def structure_run(tiny_bert, session_runs, tmp_path_factory):
     Attributes: record, its rows and facts, path, arrays, sentences of test, and vectors (words of
     test, H) by layer.
     """
-    from probes.families.structure import fit_and_score as module
-
     folder, vectors, fit_and_score = tmp_path_factory.mktemp("structure"), {}, module.fit_and_score
     corpus = session_runs.corpus(40)
 
@@ -46,7 +44,7 @@ def structure_run(tiny_bert, session_runs, tmp_path_factory):
         run = measure("structure", tiny_bert, corpus, folder, options=options)
     return SimpleNamespace(
         **vars(run),
-        rows=list(run.record.rows),
+        rows=run.record.rows,
         facts=run.record.facts,
         arrays=read_arrays(run.path),
         sentences=find_corpus(str(corpus)).load().splits["test"],

@@ -45,3 +45,14 @@ def random_trees(n_sentences, longest, seed, shortest=2):
         words = rng.choice([f"w{i}" for i in range(40)], len(heads))
         found.append(sentence_of_nouns(heads, map(str, tags), map(str, words), f"s{seed}-{number}"))
     return tuple(found)
+
+
+def loss_in_loops(its, vectors, probe, b, sentence):
+    """The loss of a probe on a sentence: absolute errors of distances, or of depths, on average."""
+    tree = (its.paths, *its.control_paths)[probe.control][sentence]
+    first, n = its.first[sentence], its.lengths[sentence]
+    z = vectors[first : first + n].astype(float) @ b.T
+    if probe.kind == "depth":
+        return np.mean([abs(z[i] @ z[i] - tree.depths[i]) for i in range(n)])
+    apart = {(i, j): z[i] - z[j] for i in range(n) for j in range(n)}
+    return np.mean([abs(gap @ gap - tree.distances[pair]) for pair, gap in apart.items()])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from planted_trees import planted, random_trees, trees
+from planted_trees import loss_in_loops, planted, random_trees, trees
 from scipy.stats import ortho_group
 from sklearn.preprocessing import StandardScaler
 
@@ -43,8 +43,7 @@ class Split:
             rotation = ortho_group.rvs(LONGEST + NOISE, random_state=0)
             units = np.geomspace(0.1, 10, LONGEST + NOISE)
             self.vectors = np.hstack([exact, noise]) @ rotation * units
-        self.layer = Sharded([self.vectors.astype(np.float32)])
-        self.rows = np.arange(len(exact))
+        joined(self)
 
     def training(self):
         return training_batches(self.trees, self.rows, 0, CPU)
@@ -62,17 +61,16 @@ class Split:
 
 def joined(*splits):
     """One layer with the vectors of several splits, and the batches of each."""
-    layer = Sharded([split.layer.arrays[0] for split in splits])
+    layer = Sharded([split.vectors.astype(np.float32) for split in splits])
     for first, split in zip(layer.bounds, splits, strict=False):
-        split.rows = split.rows + first
+        split.rows = first + np.arange(len(split.vectors))
         split.layer = layer
     return layer
 
 
-@pytest.fixture
-def few_steps(monkeypatch):
-    monkeypatch.setattr(fitting, "EPOCHS", 1)
-    monkeypatch.setattr(fitting, "FEWEST_STEPS", 40)
+def fit(train, dev, probes, weights=ONES):
+    layer = joined(train, dev)
+    return fitting.fit_structural_probes(layer, train.training(), dev.exact(), probes, weights)
 
 
 def test_vectors_that_are_trees_need_no_probe():
@@ -99,15 +97,10 @@ def test_rows_with_noise_of_draws_end_where_their_number_does():
 def test_trees_in_a_subspace_are_found(monkeypatch):
     monkeypatch.setattr(fitting, "FEWEST_STEPS", 1000)  # of 300 sentences in the place of 12,000
     train, dev, test = Split(300, 1), Split(50, 2), Split(100, 3)
-    layer = joined(train, dev, test)
-    probes = [
-        StructuralProbe("distance", 12),
-        StructuralProbe("depth", 12),
-        StructuralProbe("distance", 1),
-    ]
-    found = fitting.fit_structural_probes(layer, train.training(), dev.exact(), probes, ONES)
-    full, single = (found.matrices[StructuralProbe("distance", rank)] for rank in (12, 1))
-    scores = test.scores((full, found.matrices[StructuralProbe("depth", 12)]))
+    probes = [StructuralProbe(*x) for x in (("distance", 12), ("depth", 12), ("distance", 1))]
+    found = fit(train, dev, probes).matrices
+    full, depth, single = map(found.get, probes)
+    scores = test.scores((full, depth))
     assert scores["uuas"] > 0.95
     # Gold distances and depths have ties, which the least noise breaks.
     assert scores["dspr"] > 0.9
@@ -118,29 +111,14 @@ def test_trees_in_a_subspace_are_found(monkeypatch):
     assert test.scores((single, single))["uuas"] < 0.8
 
 
-def loss_in_loops(split, probe, b):
-    """The mean over sentences, from vectors as the model gives them."""
-    found = []
-    for sentence, tree in enumerate(split.trees.paths):
-        first, n = split.trees.first[sentence], split.trees.lengths[sentence]
-        z = split.vectors[first : first + n] @ b.T.astype(float)
-        if probe.kind == "distance":
-            far = ((z[:, None] - z[None]) ** 2).sum(-1)
-            found.append(abs(far - tree.distances).mean())
-        else:
-            found.append(abs((z**2).sum(-1) - tree.depths).mean())
-    return np.mean(found)
-
-
 def test_matrices_are_for_raw_vectors_and_have_the_dev_loss_that_is_named(few_steps):
     train, dev = Split(60, 1), Split(30, 2)
     probes = [StructuralProbe("distance", 4), StructuralProbe("depth", 2)]
-    found = fitting.fit_structural_probes(
-        joined(train, dev), train.training(), dev.exact(), probes, ONES
-    )
+    found = fit(train, dev, probes)
     for probe in probes:
-        expected = loss_in_loops(dev, probe, found.matrices[probe])
-        assert found.dev_losses[probe] == pytest.approx(expected, rel=1e-4)
+        given = dev.trees, dev.vectors, probe, found.matrices[probe].astype(float)
+        losses = [loss_in_loops(*given, sentence) for sentence in range(len(dev.trees.lengths))]
+        assert found.dev_losses[probe] == pytest.approx(np.mean(losses), rel=1e-4)
         assert found.matrices[probe].shape == (probe.rank, LONGEST + NOISE)
 
 
@@ -155,9 +133,7 @@ def test_the_best_of_several_starts_is_kept(few_steps, monkeypatch):
 
     monkeypatch.setattr(fitting, "mean_losses", recorded)
     probe = StructuralProbe("depth", 1)
-    found = fitting.fit_structural_probes(
-        joined(train, dev), train.training(), dev.exact(), [probe], ONES
-    )
+    found = fit(train, dev, [probe])
     losses = torch.stack([loss for _, loss in checked])
     assert losses.shape == (10, 4)
     assert len(set(losses.min(0).values.tolist())) == 4
@@ -179,9 +155,7 @@ def test_the_state_with_the_least_dev_loss_is_kept(few_steps, monkeypatch):
 
     monkeypatch.setattr(fitting, "mean_losses", worse)
     probes = [StructuralProbe("distance", 4), StructuralProbe("depth", 3)]
-    found = fitting.fit_structural_probes(
-        joined(train, dev), train.training(), dev.exact(), probes, ONES
-    )
+    found = fit(train, dev, probes)
     assert len(checked) == 10
     for place, probe in enumerate(probes):
         losses = [float(loss[place]) for _, loss in checked]
@@ -193,7 +167,6 @@ def test_the_state_with_the_least_dev_loss_is_kept(few_steps, monkeypatch):
 
 def test_probes_are_the_same_fitted_alone_and_together(few_steps):
     train, dev = Split(60, 1), Split(30, 2)
-    layer = joined(train, dev)
     weights = {**ONES, 1: torch.rand(60, generator=torch.Generator().manual_seed(0)) * 2}
     probes = [
         StructuralProbe("distance", 8),
@@ -201,19 +174,15 @@ def test_probes_are_the_same_fitted_alone_and_together(few_steps):
         StructuralProbe("distance", 3, sample=1),
         StructuralProbe("distance", 3, control=2),
     ]
-
-    def fit(*these):
-        return fitting.fit_structural_probes(layer, train.training(), dev.exact(), these, weights)
-
-    together = fit(*probes)
+    together = fit(train, dev, probes, weights)
     for probe in probes:
-        alone = fit(probe)
+        alone = fit(train, dev, [probe], weights)
         assert alone.matrices[probe] == pytest.approx(together.matrices[probe], abs=1e-4)
         assert alone.dev_losses[probe] == pytest.approx(together.dev_losses[probe], rel=1e-4)
-    again = fit(*probes)
+    again = fit(train, dev, probes, weights)
     assert all((again.matrices[x] == together.matrices[x]).all() for x in probes)
     # Without what it is fitted to, it would be another one.
-    plain = fit(StructuralProbe("distance", 3)).matrices[StructuralProbe("distance", 3)]
+    (plain,) = fit(train, dev, [StructuralProbe("distance", 3)], weights).matrices.values()
     for probe in probes[2:]:
         assert abs(plain - together.matrices[probe]).max() > 0.01
 
@@ -228,13 +197,13 @@ def test_bootstrap_samples_are_repeated_sentences(few_steps, monkeypatch):
     assert len(repeated) == len(counts)
     probes = [StructuralProbe("distance", 3, sample=1), StructuralProbe("depth", 2, sample=1)]
 
-    def fit(sentences, weights):
+    def fit_sample(sentences, weights):
         batch = fitting._batch(train.trees, train.rows, sentences, CPU)
         given = {1: torch.from_numpy(weights).float()}
         return fitting.fit_structural_probes(layer, [batch], dev.exact(), probes, given)
 
-    found, expected = fit(np.arange(12), counts), fit(repeated, np.ones(12))
-    unweighted = fit(np.arange(12), np.ones(12))
+    found, expected = fit_sample(np.arange(12), counts), fit_sample(repeated, np.ones(12))
+    unweighted = fit_sample(np.arange(12), np.ones(12))
     for probe in probes:
         assert found.matrices[probe] == pytest.approx(expected.matrices[probe], abs=1e-4)
         assert abs(found.matrices[probe] - unweighted.matrices[probe]).max() > 0.01

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from corpus_records import corpus_record
-from finding_rows import value_of
 from planted_trees import planted, sentence_of_nouns
 from planted_vectors import PlantedVectors
 from random_trees import random_heads
@@ -17,6 +16,7 @@ from probes.examples.examples import NotServedError
 from probes.families.structure import StructureOptions, fitting
 from probes.frames.measurement_tables import measurement_tables
 from probes.measurements.measurement import get_measurement
+from probes.records.row import Rows
 
 LAYERS = (0, 1)
 
@@ -44,7 +44,8 @@ def compute(of):
     its = PlantedVectors(of, LAYERS, StructureOptions(ranks="2,10"), path_vectors)
     its.device = torch.device("cpu")
     its.model = SimpleNamespace(digest="m", hidden_size=10, name="m")
-    return its, get_measurement("structure")(its)
+    found = get_measurement("structure")(its)
+    return its, found, Rows.of(found.rows)
 
 
 @pytest.fixture(autouse=True)
@@ -53,10 +54,10 @@ def few_steps(monkeypatch):
 
 
 def test_vectors_whose_distances_are_those_of_trees_need_no_probe():
-    its, found = compute(corpus_of_trees([6, 7, 8]))
+    its, found, rows = compute(corpus_of_trees([6, 7, 8]))
     for metric in ("uuas", "dspr", "root_accuracy", "nspr"):
-        assert value_of(found.rows, metric, 1, rank=0) == 1
-        noise, exact = (value_of(found.rows, metric, x, "dev", rank=10) for x in LAYERS)
+        assert rows.at(metric, 1, rank=0).value == 1
+        noise, exact = (rows.at(metric, x, "dev", rank=10).value for x in LAYERS)
         assert noise < exact
     # A chain finds what networkx says that trees and paths share.
     shared = total = 0
@@ -64,14 +65,14 @@ def test_vectors_whose_distances_are_those_of_trees_need_no_probe():
         gold = nx.Graph((i, head) for i, head in enumerate(each.heads) if head != ROOT)
         shared += len(nx.intersection(gold, nx.path_graph(len(each))).edges)
         total += gold.number_of_edges()
-    assert value_of(found.rows, "chain_uuas") == pytest.approx(shared / total)
+    assert rows.at("chain_uuas").value == pytest.approx(shared / total)
     assert found.facts["test_edges"] == total
 
 
 def test_a_metric_without_any_score_has_no_best_layer():
-    _, found = compute(corpus_of_trees([3, 4]))
-    assert all(value_of(found.rows, "dspr", x, rank=10) is None for x in LAYERS)
-    record = corpus_record("structure", found.rows, 1, facts=found.facts)
+    _, found, rows = compute(corpus_of_trees([3, 4]))
+    assert all(rows.at("dspr", x, rank=10).value is None for x in LAYERS)
+    record = corpus_record("structure", rows, 1, facts=found.facts)
     scores = measurement_tables(get_measurement("structure"), [record])[0]
     dspr = [row.cells[2] for row in scores.rows[: len(LAYERS)]]
     assert [(cell.value, cell.best) for cell in dspr] == [(None, False)] * 2

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from planted_trees import random_trees, trees
+from planted_trees import loss_in_loops, random_trees, trees
 
 from probes.extraction.reading.vectors import Sharded
 from probes.families.structure import fitting
@@ -47,23 +47,6 @@ def batches_of(its, how="padded"):
     return exact_batches(its, rows, torch.device("cpu"))
 
 
-def by_hand(its, vectors, probe, b, sentence):
-    """The loss of one probe on one sentence, in loops over its words."""
-    tree = (its.paths, *its.control_paths)[probe.control][sentence]
-    first, n = its.first[sentence], its.lengths[sentence]
-    z = vectors[first : first + n].astype(float) @ b.T
-    if probe.kind == "depth":
-        return sum(abs(z[i] @ z[i] - tree.depths[i]) for i in range(n)) / n
-    return (
-        sum(
-            abs((z[i] - z[j]) @ (z[i] - z[j]) - tree.distances[i, j])
-            for i in range(n)
-            for j in range(n)
-        )
-        / n**2
-    )
-
-
 @pytest.mark.parametrize("how", ["padded", "exact"])
 def test_losses_are_those_of_loops_whatever_the_batches(trees_and_vectors, matrix, how):
     its, vectors = trees_and_vectors
@@ -74,7 +57,7 @@ def test_losses_are_those_of_loops_whatever_the_batches(trees_and_vectors, matri
         found = losses(PROBES, projected, batch)
         for place, sentence in enumerate(batch.sentences):
             for probe, b, loss in zip(PROBES, parts, found[:, place], strict=True):
-                expected = by_hand(its, vectors, probe, b, sentence)
+                expected = loss_in_loops(its, vectors, probe, b, sentence)
                 assert float(loss) == pytest.approx(expected, rel=1e-6)
         seen += batch.sentences.tolist()
         if how == "exact":

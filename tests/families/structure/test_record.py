@@ -5,7 +5,6 @@ from statistics import variance
 import networkx as nx
 import numpy as np
 import pytest
-from finding_rows import row_of, value_of
 from scipy.stats import spearmanr
 
 from probes import read_parameters
@@ -70,7 +69,7 @@ def test_stored_arrays_have_all_scores_and_intervals(structure_run, metric):
         n_clusters = 40
         for layer in LAYERS:
             for rank in (*RANKS, 0):
-                row = row_of(structure_run.rows, metric, layer, split, rank=rank)
+                row = structure_run.rows.at(metric, layer, split, rank=rank)
                 found, of = parts(structure_run.arrays, split, metric, layer, rank)
                 assert row.value == pytest.approx(score(found.sum(0), of.sum(0)), rel=1e-6)
                 if split == "test":
@@ -87,7 +86,7 @@ def test_stored_arrays_have_baselines_controls_and_recall(structure_run):
     for split in ("dev", "test"):
         edges, of_draws = arrays[f"{split}_edges"].sum(), arrays[f"{split}_control_edges"]
         chain = arrays[f"{split}_chain_hits"].sum() / edges
-        assert value_of(rows, "chain_uuas", split=split) == pytest.approx(chain)
+        assert rows.at("chain_uuas", split=split).value == pytest.approx(chain)
         for layer in LAYERS:
             draws = arrays[f"{split}_control_hits"][layer].sum((1, 2)) / of_draws.sum((1, 2))
             assert arrays[f"{split}_control_uuas"][layer] == pytest.approx(draws)
@@ -95,15 +94,15 @@ def test_stored_arrays_have_baselines_controls_and_recall(structure_run):
             assert len(set(draws)) > 2
             found = draws.mean()
             of = layer, split
-            assert value_of(rows, "control_uuas", *of, rank=16) == pytest.approx(found)
+            assert rows.at("control_uuas", *of, rank=16).value == pytest.approx(found)
             uuas = arrays[f"{split}_hits"][layer, 2].sum() / edges
-            assert value_of(rows, "selectivity", *of, rank=16) == pytest.approx(uuas - found)
-            low, high = row_of(rows, "selectivity", *of, rank=16).interval
+            assert rows.at("selectivity", *of, rank=16).value == pytest.approx(uuas - found)
+            low, high = rows.at("selectivity", *of, rank=16).interval
             assert low < uuas - found < high
     hits = [*arrays["test_hits"][:, 2], arrays["test_chain_hits"]]
     for layer, each in zip((*LAYERS, None), hits, strict=True):
         metric = "chain_recall" if layer is None else "recall"
-        found = [value_of(rows, metric, layer, words=x) for x in ("1", "2", "3–5", "6+")]
+        found = [rows.at(metric, layer, words=x).value for x in ("1", "2", "3–5", "6+")]
         assert found == pytest.approx(each.sum(0) / arrays["test_edges"].sum(0))
 
 
@@ -120,7 +119,7 @@ def test_intervals_of_controls_carry_the_variance_of_draws(structure_run):
 
     for layer in LAYERS:
         sd = np.std(arrays["test_control_uuas"][layer], ddof=1)
-        spread = value_of(structure_run.rows, "control_uuas_draw_sd", layer, rank=16)
+        spread = structure_run.rows.at("control_uuas_draw_sd", layer, rank=16).value
         assert spread == pytest.approx(sd)
         noise = training_noise(
             f"{name} {layer}", [0], sd / np.sqrt(N_CONTROL_TREES), N_CONTROL_TREES - 1, 2000
@@ -129,7 +128,7 @@ def test_intervals_of_controls_carry_the_variance_of_draws(structure_run):
         pairs = zip(arrays["test_control_hits"][layer], arrays["test_control_edges"], strict=True)
         mean = np.mean([resampled(*pair) for pair in pairs], axis=0)
         for metric, values in (("control_uuas", mean), ("selectivity", gold - mean)):
-            interval = row_of(structure_run.rows, metric, layer, rank=16).interval
+            interval = structure_run.rows.at(metric, layer, rank=16).interval
             expected = np.quantile(values + noise, [0.025, 0.975])
             assert interval == pytest.approx(expected, abs=1e-6)
             assert np.ptp(interval) > np.ptp(np.quantile(values, [0.025, 0.975]))
@@ -139,7 +138,7 @@ def test_intervals_of_controls_carry_the_variance_of_draws(structure_run):
 def test_tests_between_layers(structure_run, metric):
     refits = structure_run.arrays["test_refits"][:, SCORES.index(metric)]
     assert refits.shape == (3, 3)
-    sd, df = value_of(structure_run.rows, f"{metric}_training_sd", rank=16), 6
+    sd, df = structure_run.rows.at(f"{metric}_training_sd", rank=16).value, 6
     assert sd == pytest.approx(np.sqrt(np.mean([variance(each) for each in refits.tolist()])))
 
     n, values, influences, scores = 40, [], [], []
@@ -161,7 +160,7 @@ def test_tests_between_layers(structure_run, metric):
     expected = least_p_of_better(
         np.array(scores), pairs, max_t(np.array(scores), [(values, errors)], pairs)
     )
-    found = [value_of(structure_run.rows, f"{metric}_p_best", layer, rank=16) for layer in LAYERS]
+    found = [structure_run.rows.at(f"{metric}_p_best", layer, rank=16).value for layer in LAYERS]
     assert found == pytest.approx(expected, abs=2e-3)
     assert max(expected) == 1
 
@@ -206,16 +205,16 @@ def test_stored_matrices_applied_to_the_models_vectors_have_the_scores_of_the_re
     matrices = read_parameters(structure_run.folder / "cache", structure_run.record.key)
     names = {f"{k}.layer-{x:02d}.rank-{r:03d}" for k in KINDS for x in LAYERS for r in RANKS}
     assert matrices.keys() == names
-    best = np.argmax([value_of(structure_run.rows, "uuas", x, "dev", rank=16) for x in LAYERS])
+    best = np.argmax([structure_run.rows.at("uuas", x, "dev", rank=16).value for x in LAYERS])
     for layer in LAYERS:
         for rank in RANKS:
             pair = [matrices[f"{kind}.layer-{layer:02d}.rank-{rank:03d}"] for kind in KINDS]
             assert all(matrix.shape == (rank, 16) for matrix in pair)
             scores, trees = loops(structure_run, layer, *pair)
-            found = {x: value_of(structure_run.rows, x, layer, rank=rank) for x in SCORES}
+            found = {x: structure_run.rows.at(x, layer, rank=rank).value for x in SCORES}
             assert found == pytest.approx(scores, abs=2e-4)
             if (layer, rank) == (best, 16):
                 assert structure_run.arrays["trees"].tolist() == trees
     scores, _ = loops(structure_run, 1, np.eye(16), np.eye(16))
-    found = {x: value_of(structure_run.rows, x, 1, rank=0) for x in SCORES}
+    found = {x: structure_run.rows.at(x, 1, rank=0).value for x in SCORES}
     assert found == pytest.approx(scores, abs=2e-4)

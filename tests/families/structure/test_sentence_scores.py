@@ -38,9 +38,7 @@ def tree_data():
 
 @pytest.fixture(scope="module")
 def layer(tree_data):
-    vectors = (
-        np.random.default_rng(1).normal(size=(tree_data.lengths.sum(), SIZE)).astype(np.float32)
-    )
+    vectors = np.float32(np.random.default_rng(1).normal(size=(tree_data.lengths.sum(), SIZE)))
     return Sharded([vectors[:100], vectors[100:]])
 
 
@@ -91,10 +89,8 @@ def test_every_contribution_is_that_of_loops(tree_data, layer, probes):
             right = spanning_edges(z, words) & edges_of(tree_data.heads[place], words)
             assert found.hits[number, place].tolist() == binned(right)
             distances = ((z[:, None] - z[None]) ** 2).sum(-1)
-            rho = [
-                spearmanr(row, gold).statistic
-                for row, gold in zip(distances, tree.distances, strict=True)
-            ]
+            pairs = zip(distances, tree.distances, strict=True)
+            rho = [spearmanr(row, gold).statistic for row, gold in pairs]
             assert found.dspr[number, place] == pytest.approx(np.mean(rho), abs=1e-6)
             lengths = (deep[place] ** 2).sum(-1)
             rho = spearmanr(lengths, tree.depths).statistic
@@ -140,9 +136,7 @@ def test_the_chain_and_the_distance_of_words_by_hand():
 def test_predictions_of_equal_vectors_tie(tree_data):
     """Words with one vector, though products of matrices may round each row otherwise."""
     rng = np.random.default_rng(3)
-    same = Sharded(
-        [np.repeat(rng.normal(size=(1, 60)), tree_data.lengths.sum(), 0).astype(np.float32)]
-    )
+    same = Sharded([np.float32(np.repeat(rng.normal(size=(1, 60)), tree_data.lengths.sum(), 0))])
     matrix = rng.normal(size=(40, 60)).astype(np.float32)
     far, deep = distances_and_depths(same, batches_of(tree_data)[-1], [(matrix, matrix)])
     assert abs(far).max() < 1e-9

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from changed_corpus import changed
 from drawn import column
-from finding_rows import value_of
 from killing import small_corpus
 from measuring import command_line, measure
 
@@ -47,19 +46,19 @@ def test_rows_are_of_all_layers_ranks_and_splits(structure_run):
     assert len(structure_run.rows) == len(found) == 96 + 18 + 4 + 12 + 6 + 16 + 16
 
 
+def notes_of(record):
+    return " ".join(measurement_tables(get_measurement("structure"), [record])[0].notes)
+
+
 def test_notes_say_what_was_counted(structure_run):
-    notes, facts = (
-        " ".join(measurement_tables(get_measurement("structure"), [structure_run.record])[0].notes),
-        structure_run.facts,
-    )
-    assert (
-        f"test: {facts['test_sentences']} sentences, {facts['test_words']} words; "
-        f"{facts['test_left_out']} left out, longer than the model's window." in notes
-    )
+    notes, facts = notes_of(structure_run.record), structure_run.facts
+    counts = facts["test_sentences"], facts["test_words"], facts["test_left_out"]
+    sizes = "test: {} sentences, {} words; {} left out, longer than the model's window."
+    assert sizes.format(*counts) in notes
     assert "over test sentences" in notes
-    sds = {x: value_of(structure_run.rows, f"{x}_training_sd", rank=16) for x in SCORES}
+    sds = {x: structure_run.rows.at(f"{x}_training_sd", rank=16).value for x in SCORES}
     assert f"(standard deviation: UUAS {100 * sds['uuas']:.2f}, DSpr " in notes
-    of_draws = [value_of(structure_run.rows, "control_uuas_draw_sd", x, rank=16) for x in range(3)]
+    of_draws = [structure_run.rows.at("control_uuas_draw_sd", x, rank=16).value for x in range(3)]
     assert f"{100 * min(of_draws):.2f} to {100 * max(of_draws):.2f})." in notes
     n = structure_run.arrays["test_edges"].sum(0)
     assert f"{n[0]} of 1 word, {n[1]} of 2 words, {n[2]} of 3–5 words, {n[3]} of 6+ words." in notes
@@ -71,11 +70,9 @@ def test_a_predicted_tree_is_drawn(structure_run, tmp_path, monkeypatch):
         "probes.tables.figures.save", lambda chart, path, style: drawn.append(chart)
     )
     number = int(structure_run.arrays["test_sentences"][2])
-    line = ["figure", "tree", str(structure_run.path.parent), "--sentence", str(number + 1)]
-    assert (
-        command([*line, "--corpus", str(structure_run.corpus), "-o", str(tmp_path / "tree.pdf")])
-        == 0
-    )
+    line = ["figure", "tree", structure_run.path.parent, "--sentence", number + 1]
+    line += ["--corpus", structure_run.corpus, "-o", tmp_path / "tree.pdf"]
+    assert command([*map(str, line)]) == 0
     ends = np.cumsum([len(s) for s in structure_run.sentences])
     heads = np.split(structure_run.arrays["trees"], ends[:-1])[number]
     (tree,) = drawn
@@ -88,14 +85,14 @@ def test_a_treebank_with_few_sentences(tiny_bert, few_steps, tmp_path):
     settings = {"layers": "0,2", "options": {"structure": {"ranks": "2"}}}
     run = measure("structure", tiny_bert, TREEBANKS / "UD_Hebrew-Probe", tmp_path, **settings)
     record = run.record
-    rows = list(record.rows)
+    rows = record.rows
     # Both test sentences are of one document.
     assert (record.facts["test_sentences"], record.facts["clusters"]) == (2, 1)
     assert record.facts["rank"] == 2
     assert all(row.interval is None for row in rows)
-    assert 0 <= value_of(rows, "uuas", 2, rank=2) <= 1
+    assert 0 <= rows.at("uuas", 2, rank=2).value <= 1
     assert {row.value for row in rows if row.metric == "uuas_p_best"} == {None}
-    notes = " ".join(measurement_tables(get_measurement("structure"), [record])[0].notes)
+    notes = notes_of(record)
     assert "No intervals and no tests: fewer than 20 test documents" in notes
 
 

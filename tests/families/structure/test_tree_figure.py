@@ -6,9 +6,7 @@ from corpus_records import corpus_record, geometry, store_record
 from drawn import column
 
 from probes.data.find import find_corpus
-from probes.families.structure import StructureOptions
 from probes.families.structure.tree_figure import edges_of
-from probes.records.record import Record
 from probes.records.record_files import write_record
 
 
@@ -43,20 +41,14 @@ def trees(tmp_path, sample):
     def trees(**more):
         heads = [list(sentence.heads) for sentence in sample.splits["test"]]
         heads[0] = [-2] * len(heads[0])
-        record = corpus_record("geometry", [], 2, model=more.get("model", "m"))
-        corpus = {"name": "sample", "fingerprint": sample.fingerprint, **more.pop("corpus", {})}
-        record = record.model_copy(
-            update={
-                "measurement": "structure",
-                "corpus": record.corpus.model_copy(update=corpus),
-                "arrays": ("trees",),
-                "settings": StructureOptions().model_dump(mode="json"),
-            }
-        )
-        array = more.pop("array", np.concatenate(heads).astype(np.int32))
-        path = tmp_path / "r" / more.get("model", "m") / "sample" / "structure-00000000.json"
+        model, changes = more.get("model", "m"), more.get("corpus", {})
+        record = corpus_record("structure", [], 2, model=model, arrays=("trees",))
+        corpus = {"name": "sample", "fingerprint": sample.fingerprint, **changes}
+        record = record.model_copy(update={"corpus": record.corpus.model_copy(update=corpus)})
+        array = more.get("array", np.concatenate(heads).astype(np.int32))
+        path = tmp_path / "r" / model / "sample" / "structure-00000000.json"
         path.parent.mkdir(parents=True)
-        write_record(path, Record.model_validate(record.model_dump()), {"trees": array})
+        write_record(path, record, {"trees": array})
         return tmp_path / "r"
 
     return trees
@@ -88,11 +80,7 @@ def test_by_default_it_is_the_first_of_eight_to_fifteen_words_that_has_a_tree(tr
         ({}, ("--sentence", 401), "--sentence 401: the test split has sentences 1 to 400"),
         ({}, ("--sentence", 0), "--sentence 0: the test split has sentences 1 to 400"),
         ({}, ("--sentence", "x"), "--sentence x: not a whole number"),
-        (
-            {"corpus": {"fingerprint": "0" * 64}},
-            (),
-            "--corpus sample: not the corpus of structure-",
-        ),
+        ({"corpus": {"fingerprint": "0" * 64}}, (), "sample: not the corpus of structure-"),
         ({"corpus": {"name": "nowhere"}}, (), "Unknown corpus 'nowhere'"),
         ({"array": np.zeros(3, np.int32)}, (), "trees of 3 words, but the test split has 5,738"),
     ],
@@ -104,16 +92,12 @@ def test_what_cannot_be_drawn_is_said_in_one_line(trees, draws, more, arguments,
 
 
 def test_trees_of_one_model_at_a_time(trees, tmp_path, draws):
-    folder = trees()
+    folder, empty = trees(), tmp_path / "empty"
     trees(model="n")
-    assert (
-        "trees of m on sample, n on sample; name the folder of one model"
-        in draws("tree", folder)[2]
-    )
+    said = draws("tree", folder)[2]
+    assert "trees of m on sample, n on sample; name the folder of one model" in said
     assert draws("tree", folder / "n", "--sentence", 2)[0] == 0
-    (tmp_path / "empty").mkdir()
-    store_record(tmp_path / "empty", geometry([0.3] * 3))
-    assert (
-        "no predicted trees; run with --measurements structure"
-        in draws("tree", tmp_path / "empty")[2]
-    )
+    empty.mkdir()
+    store_record(empty, geometry([0.3] * 3))
+    said = draws("tree", empty)[2]
+    assert "no predicted trees; run with --measurements structure" in said

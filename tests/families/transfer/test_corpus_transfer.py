@@ -35,13 +35,10 @@ def write_corpus(folder, name, letter, tags):
         lines = []
         for number, words in enumerate(texts):
             lines.append(f"# sent_id = {split}-{number}")
-            for place, word in enumerate(words, start=1):
-                head, relation = (
-                    (0, "root") if place == 1 else (place - 1, ("obj", "obl")[word % 2])
-                )
-                lines.append(
-                    f"{place}\t{letter}{word}\t_\t{tags[word]}\t_\t_\t{head}\t{relation}\t_\t_"
-                )
+            for place, word in enumerate(words):
+                relation = ("obj", "obl")[word % 2] if place else "root"
+                tree = f"{place}\t{relation}\t_\t_"
+                lines.append(f"{place + 1}\t{letter}{word}\t_\t{tags[word]}\t_\t_\t{tree}")
             lines.append("")
         path = folder / name / f"xx_{name.lower()}-ud-{split}.conllu"
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -53,11 +50,8 @@ def languages_run(tmp_path_factory):
     """Languages whose vectors differ by a shift; the third has a label of its own."""
     folder = tmp_path_factory.mktemp("transfer")
     own_tags = [*TAGS[:-3], "X", "X", "X"]
-    corpora = [
-        write_corpus(folder, "A", "a", TAGS),
-        write_corpus(folder, "B", "b", TAGS),
-        write_corpus(folder, "C", "c", own_tags),
-    ]
+    tags = {"A": TAGS, "B": TAGS, "C": own_tags}
+    corpora = [write_corpus(folder, name, name.lower(), its) for name, its in tags.items()]
     lines = [f"{3 * N_WORDS} 6"]
     for letter, times in (("a", 0), ("b", 1), ("c", -1)):
         for number, vector in enumerate(VECTORS + times * SHIFT):
@@ -208,10 +202,8 @@ def test_common_pieces_are_those_that_the_training_corpus_has(tiny_bert, tmp_pat
         for train in "AB":
             row = transferred(result, "common_pieces", train, layer=None)
             known = {*ids[train, "train"]}
-            assert (row.value, row.n) == (
-                pytest.approx(np.mean([i in known for i in test])),
-                len(test),
-            )
+            share = pytest.approx(np.mean([i in known for i in test]))
+            assert (row.value, row.n) == (share, len(test))
             own = train == result.corpus.name
             assert (row.value > 0.9) == own
             assert row.value > 0.3
@@ -249,36 +241,25 @@ def test_the_record_names_the_scores_whose_probes_it_applies(languages_run):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ("--corpus sample", "--transfer: give two corpora or more after --corpus."),
+        ("sample", "--transfer: give two corpora or more after --corpus."),
+        ("sample sample", "--corpus sample sample: several are called sample; rename them."),
+        ("sample ewtt", "Unknown corpus 'ewtt'. Did you mean 'ewt'?"),
         (
-            "--corpus sample sample",
-            "--corpus sample sample: several are called sample; rename them.",
-        ),
-        (
-            "--corpus sample ewt --evidence corpus_transfer",
+            "sample ewt --evidence corpus_transfer",
             "--evidence corpus_transfer: use --transfer, with several corpora.",
         ),
-        ("--corpus sample ewtt", "Unknown corpus 'ewtt'. Did you mean 'ewt'?"),
         (
-            "--corpus sample ewt --measurements structure",
+            "sample ewt --measurements structure",
             "--measurements structure: --transfer needs scores; add scores to these.",
         ),
+        # Before any is measured.
+        ("sample {B} --tasks pos,srl", "--tasks srl: B has no frames; leave it out"),
     ],
 )
 def test_what_cannot_be_transferred_is_refused(arguments, says, tiny_bert, tmp_path, capsys):
+    arguments = arguments.format(B=write_corpus(tmp_path, "B", "b", TAGS)).split()
     places = ["--output", str(tmp_path / "r"), "--cache-dir", str(tmp_path / "c")]
-    command = ["--model", str(tiny_bert), "--transfer", *arguments.split(), *places]
-    assert main([*command, "--limit", "30", "--quick", "--tasks", "pos"]) == 2
+    command = ["--model", str(tiny_bert), "--transfer", "--limit", "30", "--quick", *places]
+    assert main([*command, "--tasks", "pos", "--corpus", *arguments]) == 2
     assert says in capsys.readouterr().err
-    assert not list(tmp_path.rglob("*.json"))
-
-
-def test_a_task_that_one_corpus_does_not_serve_is_refused_before_any_is_measured(
-    tiny_bert, tmp_path, capsys
-):
-    other = write_corpus(tmp_path, "B", "b", TAGS)
-    places = ["--output", str(tmp_path / "r"), "--cache-dir", str(tmp_path / "c")]
-    command = ["--model", str(tiny_bert), "--transfer", "--corpus", "sample", other, *places]
-    assert main([*command, "--limit", "30", "--quick", "--tasks", "pos,srl"]) == 2
-    assert "--tasks srl: B has no frames; leave it out" in capsys.readouterr().err
     assert not list(tmp_path.rglob("*.json"))
