@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from probes.common.registry import did_you_mean
 from probes.data.item_suites import find_items
 from probes.data.registered import corpora
 from probes.data.sources import CorpusRequest, Source
+from probes.data.stored_corpora import FOLDER, stored_corpus, stored_table
 from probes.data.treebank import find_treebank
 
 
@@ -24,7 +26,7 @@ def _table_source(name: str, paths: list[Path], request: CorpusRequest) -> Sourc
     from probes.data.labelled import find_table, read_table
 
     if request.labelled:
-        return find_table(name, paths, request)
+        return stored_table(name, paths, request, find_table)
     items = find_items(name, paths, [read_table(path) for path in paths])
     if items is None:
         raise UserError(
@@ -78,7 +80,11 @@ def find_corpus(*names: str, **fields: Any) -> Source:
     else:
         require_known(names, request.labelled)
         source = _find_own(request, expand(names))
-    return replace(source, limit=request.limit, drop_overlap=request.drop_overlap)
+    source = replace(source, limit=request.limit, drop_overlap=request.drop_overlap)
+    # What the reader of a plug-in depends on is not known; items are read as fast as stored ones.
+    if corpora.origin(source.name) or source.items:
+        return source
+    return replace(source, loader=partial(stored_corpus, folder=request.cache_dir / FOLDER))
 
 
 def require_known(names: Sequence[str], labelled: Sequence[str]) -> None:

@@ -142,6 +142,7 @@ class Source:
             without them, and the digest of its other annotation does not depend on them.
         absent: layers of such files that were not found.
         tasks: the tasks of a run that names none; the standard ones if this is empty.
+        loader: makes the corpus in place of `read_files`, if it was stored when it was read before.
         limit, drop_overlap, split_by: see `CorpusRequest`.
     """
 
@@ -159,6 +160,7 @@ class Source:
     further: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     absent: frozenset[str] = frozenset()
     tasks: tuple[str, ...] = ()
+    loader: Callable[[Source], Corpus] | None = None
     limit: int | None = None
     drop_overlap: bool = False
     split_by: SplitBy | None = None
@@ -213,12 +215,16 @@ class Source:
         notes: Mapping[str, int] = {},
         items: Iterable[Item] = (),
     ) -> Corpus:
-        """The corpus with these sentences or items; `load` cuts splits that are missing."""
+        """The corpus with these sentences or items; `read_files` cuts splits that are missing."""
         parts = parts or dict.fromkeys(SPLITS, ())
         splits = {split: tuple(part) for split, part in parts.items()}
         return Corpus(self.name, self.version, self.licence, splits, notes, items=tuple(items))
 
     def load(self) -> Corpus:
+        """The corpus, as `loader` gives it or read from the files."""
+        return self.loader(self) if self.loader else self.read_files()
+
+    def read_files(self) -> Corpus:
         """Read the files, cut missing splits, apply `limit` and `drop_overlap`, count oddities."""
         corpus = self.read(self)
         if corpus.items:

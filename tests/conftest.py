@@ -78,6 +78,14 @@ def registered_corpora_are_parsed_once():
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_tests(tmp_path_factory):
+    """Tests neither read what the user's cache has, nor write there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PROBES_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder with the real corpora; without it, the test is skipped."""

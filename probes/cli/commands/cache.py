@@ -1,4 +1,4 @@
-"""`python -m probes cache`: lists and deletes stored vectors and fitted parameters."""
+"""`python -m probes cache`: lists and deletes stored vectors, parameters and corpora."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from probes.cli.arguments import add_format, path_argument
 from probes.common.errors import UserError, counted, listed
 from probes.common.files import default_cache
 from probes.common.locks import SUFFIX, BusyError, locked, unused
+from probes.data import stored_corpora
 from probes.extraction.reading.store import (
     MANIFEST,
     STORE_FIELDS,
@@ -31,13 +32,15 @@ from probes.tables.table import Cell, Table, TableRow
 
 WHOLE, UNFINISHED, BROKEN = "whole", "unfinished", "broken"
 
+PARAMETERS_NOUN, CORPORA_NOUN = "fitted parameters", "corpora as they were read"
+
 _NAME = re.compile(r"[0-9a-f]+(\.partial)?")
 """Names of stores and files, and of unfinished stores of earlier versions; others are ignored."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A store of vectors, or a file of parameters.
+    """A store of vectors, a file of parameters, or a stored corpus.
 
     Attributes:
         size: bytes on disk.
@@ -73,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--prune",
         choices=("all", BROKEN),
-        help="delete selected vectors and parameters: all, or only broken ones (damaged, "
+        help="delete selected vectors, parameters and corpora: all, or only broken ones (damaged, "
         "unfinished, replaced, or in another version's format)",
     )
     add("--older-than", type=float, metavar="DAYS", help="only those not used for this long")
@@ -103,21 +106,28 @@ def run(options: argparse.Namespace) -> int:
             "age) or --model M."
         )
     vectors, parameters = options.cache_dir / "vectors", options.cache_dir / PARAMETERS
+    sentences = options.cache_dir / stored_corpora.FOLDER
     stores, files = find_stores(vectors), find_parameters(parameters)
+    corpora = find_corpora(sentences)
     if options.model is not None:
         stores, files = ([x for x in some if x.model == options.model] for some in (stores, files))
+        corpora = []
     if stores:
         printer.show([_stores_table(stores)])
         printer.say(f"{counted(len(stores), 'store')}, {_size(stores)} in {vectors}")
     else:
         absent = "" if vectors.exists() else ", which does not exist"
         printer.say(f"No vectors in {vectors}{absent}.")
+    if corpora:
+        printer.say(f"{_files_line(corpora, CORPORA_NOUN)} in {sentences}")
     if files:
-        printer.say(f"{_parameter_files_line(files)} in {parameters}")
-    if options.prune and (stores or files):
-        pruned = ([x for x in some if _is_selected(x, options)] for some in (stores, files))
+        printer.say(f"{_files_line(files, PARAMETERS_NOUN)} in {parameters}")
+    if options.prune and (stores or files or corpora):
+        selected = (
+            [x for x in some if _is_selected(x, options)] for some in (stores, files, corpora)
+        )
         try:
-            _prune(*pruned, dry_run=options.dry_run)
+            _prune(*selected, dry_run=options.dry_run)
         except OSError as error:
             raise UserError(f"{error.filename}: cannot be deleted ({error.strerror}).") from error
     return 0
@@ -164,14 +174,32 @@ def _parameters(path: Path) -> Entry:
         return Entry(path, size, used, {}, BROKEN)
 
 
+def find_corpora(folder: Path) -> list[Entry]:
+    """Every file of a corpus as it was read, in the order of their names."""
+    paths = sorted(folder.glob(f"*{stored_corpora.SUFFIX}"))
+    if paths:
+        from probes.data.arrow_columns import read_metadata
+    entries = []
+    for path in (x for x in paths if _NAME.fullmatch(x.stem) and x.is_file()):
+        try:
+            current = read_metadata(path).get("readers") == stored_corpora.readers()
+        except (OSError, ValueError):
+            current = False
+        about = path.stat()
+        entries.append(Entry(path, about.st_size, about.st_mtime, {}, WHOLE if current else BROKEN))
+    return entries
+
+
 def _is_selected(entry: Entry, options: argparse.Namespace) -> bool:
     if options.prune == BROKEN and entry.state == WHOLE:
         return False
     return options.older_than is None or time.time() - entry.used >= 86400 * options.older_than
 
 
-def _prune(stores: Sequence[Entry], files: Sequence[Entry], *, dry_run: bool) -> None:
-    """Delete stores, unless a run is writing or reading them, and files of parameters."""
+def _prune(
+    stores: Sequence[Entry], files: Sequence[Entry], corpora: Sequence[Entry], *, dry_run: bool
+) -> None:
+    """Delete stores, unless a run is writing or reading them, parameters and corpora."""
     verb = "would delete" if dry_run else "deleted"
     for entry in stores:
         title = f"{entry.path} ({_size([entry])}, {entry.state})"
@@ -183,19 +211,20 @@ def _prune(stores: Sequence[Entry], files: Sequence[Entry], *, dry_run: bool) ->
             printer.say(f"{verb} {title}")
         except BusyError:
             printer.say(f"kept {title}: a run is using it")
-    if files:
-        if not dry_run:
-            for entry in files:
-                entry.path.unlink(missing_ok=True)
-        printer.say(f"{verb} {_parameter_files_line(files)}")
-    if not (stores or files):
+    for entries, noun in ((corpora, CORPORA_NOUN), (files, PARAMETERS_NOUN)):
+        if entries:
+            if not dry_run:
+                for entry in entries:
+                    entry.path.unlink(missing_ok=True)
+            printer.say(f"{verb} {_files_line(entries, noun)}")
+    if not (stores or files or corpora):
         printer.say("nothing to delete")
 
 
-def _parameter_files_line(files: Sequence[Entry]) -> str:
-    """Number and size of files of parameters, for messages."""
+def _files_line(files: Sequence[Entry], noun: str) -> str:
+    """Number and size of files, for messages."""
     broken = sum(entry.state == BROKEN for entry in files)
-    line = f"{counted(len(files), 'file')} of fitted parameters, {_size(files)}"
+    line = f"{counted(len(files), 'file')} of {noun}, {_size(files)}"
     return f"{line}, {broken} of them broken" if broken else line
 
 

@@ -11,6 +11,8 @@ from tiny_runs import run
 from probes.cli.commands import cache
 from probes.common.errors import UserError
 from probes.common.locks import locked
+from probes.data import stored_corpora
+from probes.data.find import find_corpus
 from probes.extraction.reading.store import Store, StoreKey, write_manifest
 
 
@@ -134,3 +136,20 @@ def test_fitted_parameters_are_a_line_and_pruned_like_vectors(vectors, monkeypat
     assert states(vectors) == ["whole"]
     said = capsys.readouterr().out.splitlines()
     assert said[-1] == f"deleted 1 file of fitted parameters, {size}"
+
+
+def test_stored_corpora_are_a_line_and_those_of_other_versions_are_broken(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(stored_corpora, "SHORTEST", 0)
+    find_corpus("sample", cache_dir=tmp_path).load()
+    (path,) = (tmp_path / stored_corpora.FOLDER).iterdir()
+    line = f"1 file of corpora as they were read, {path.stat().st_size / 1e6:,.1f} MB"
+    assert call(tmp_path / "vectors") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"{line} in {path.parent}"
+    call(tmp_path / "vectors", "--prune", "broken")
+    assert path.exists()
+    monkeypatch.setattr(stored_corpora, "readers", lambda: "other code")
+    call(tmp_path / "vectors", "--prune", "broken")
+    assert capsys.readouterr().out.splitlines()[-1] == f"deleted {line}, 1 of them broken"
+    assert not path.exists()
