@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from itertools import accumulate, chain, count, pairwise, repeat
@@ -38,7 +37,7 @@ from probes.common.files import published
 from probes.data.sentence import FrozenDict
 
 Arrays = dict[str, NDArray[Any]]
-"""Arrays by name, such as ``splits.items[].1[].words[]``."""
+"""Arrays by name, such as ``.splits.entries[].words[]``."""
 
 _DIGITS = 64
 """Length of a SHA-256 in hexadecimal."""
@@ -129,7 +128,7 @@ class _Tuples:
 
 
 @dataclass(frozen=True)
-class _Pairs:
+class _FixedTuples:
     """Tuples of one length, with a column for each position."""
 
     parts: tuple[_Column, ...]
@@ -236,10 +235,10 @@ def _column_of(hint: Any) -> _Column:
         return _Texts()
     if hint in (int, float, bool):
         return _Numbers(hint)
+    if origin is tuple and ... in parts:
+        return _Tuples(_column_of(parts[0]))
     if origin is tuple:
-        return (
-            _Tuples(_column_of(parts[0])) if ... in parts else _Pairs(tuple(map(_column_of, parts)))
-        )
+        return _FixedTuples(tuple(map(_column_of, parts)))
     if origin is Mapping:
         return _Mappings(*map(_column_of, parts))
     if origin in (Union, UnionType):
@@ -287,12 +286,13 @@ def read_columns(path: Path, hint: Any, about: Mapping[str, str]) -> Any:
         ValueError: the content has another checksum, or other metadata than `about`.
         OSError: the file cannot be read.
     """
-    with _opened(path) as table:
-        if _metadata(table) != about:
-            raise ValueError("it was written for other files or by another version")
-        cells = zip(table.column_names, table.columns, strict=True)
-        arrays = {x: np.from_dlpack(column.chunk(0).values) for x, column in cells}
-        (value,) = _column_of(hint).get("", arrays)
+    table = _opened(path)
+    if _metadata(table) != about:
+        raise ValueError("it was written for other files or by another version")
+    cells = zip(table.column_names, table.columns, strict=True)
+    # `to_numpy` would import pandas.
+    arrays = {x: np.from_dlpack(column.chunk(0).values) for x, column in cells}
+    (value,) = _column_of(hint).get("", arrays)
     return value
 
 
@@ -303,21 +303,19 @@ def read_metadata(path: Path) -> dict[str, str]:
         ValueError: the content has another checksum.
         OSError: the file cannot be read.
     """
-    with _opened(path) as table:
-        return _metadata(table)
+    return _metadata(_opened(path))
 
 
 def _metadata(table: pa.Table) -> dict[str, str]:
     return {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[pa.Table]:
-    """The table in a file, mapped into memory."""
-    with pa.memory_map(str(path)) as file:
-        content = file.read_buffer()
-        end = max(0, content.size - _DIGITS)
-        table_bytes = content.slice(0, end)
-        if hashlib.sha256(table_bytes).hexdigest().encode() != content.slice(end).to_pybytes():
-            raise ValueError("its checksum is wrong")
-        yield ipc.open_file(table_bytes).read_all()
+def _opened(path: Path) -> pa.Table:
+    """The table in a file. (It is not mapped: a file that others truncate would kill the run.)"""
+    content = memoryview(path.read_bytes())
+    table_bytes, digest = content[:-_DIGITS], content[-_DIGITS:]
+    if hashlib.sha256(table_bytes).hexdigest().encode() != digest:
+        raise ValueError("its checksum is wrong")
+    table = ipc.open_file(pa.py_buffer(table_bytes)).read_all()
+    table.validate()
+    return table

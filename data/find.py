@@ -82,7 +82,7 @@ def find_corpus(*names: str, **fields: Any) -> Source:
         source = _find_own(request, expand(names))
     source = replace(source, limit=request.limit, drop_overlap=request.drop_overlap)
     # What the reader of a plug-in depends on is not known; items are read as fast as stored ones.
-    if corpora.origin(source.name) or source.items:
+    if corpora.origin(names[0]) or source.items:
         return source
     return replace(source, loader=partial(stored_corpus, folder=request.cache_dir / FOLDER))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal
@@ -191,8 +191,13 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def infer_column(table: LabelledRows, name: str) -> LabelColumn:
+def infer_column(
+    table: LabelledRows, name: str, warn: Callable[[str], None] = progress.warn
+) -> LabelColumn:
     """Infer from all rows what a label column contains.
+
+    Args:
+        warn: called with remarks on the labels.
 
     Raises:
         UserError: the rows are inconsistent, or there is no label.
@@ -228,7 +233,7 @@ def infer_column(table: LabelledRows, name: str) -> LabelColumn:
         return LabelColumn(name, shape, "regression")
     counts = Counter(str(label) for _, label in labels)
     if (n := counts["NA"]) and not words:  # R writes NA for a missing value
-        progress.warn(
+        warn(
             f"{name}: {counted(n, 'label')} NA, read as a class; write missing labels as empty "
             "cells"
         )

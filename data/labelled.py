@@ -19,7 +19,7 @@ import io
 import json
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -61,8 +61,17 @@ _CSV_RULES = "2"
 """Version of the reader of CSV; raise it if the same cells would be read differently."""
 
 
-def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
-    """The user's files, all of one kind; splits come from file names or a column `split`."""
+def find_table(
+    name: str,
+    paths: list[Path],
+    request: CorpusRequest,
+    warn: Callable[[str], None] = progress.warn,
+) -> Source:
+    """The user's files, all of one kind; splits come from file names or a column `split`.
+
+    Args:
+        warn: called with remarks on the rows.
+    """
     files = files_by_split(name, paths)
     rows, identity = [], {}
     is_csv = paths[0].suffix.lower() == ".csv"
@@ -76,7 +85,7 @@ def find_table(name: str, paths: list[Path], request: CorpusRequest) -> Source:
     if is_csv:
         identity["rules for CSV"] = _CSV_RULES
     labelled = _table_of_rows(rows, is_csv, request)
-    return _source(name, identity, labelled, request, files=files)
+    return _source(name, identity, labelled, request, warn, files=files)
 
 
 def find_columns(
@@ -108,7 +117,7 @@ def find_columns(
     values = [{x: columns.get(x) for x in column_names} for columns in tables.values()]
     content = repr([([row.split for row in rows], [row.document for row in rows], *values)])
     identity = {"table": hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()}
-    limits = {"limit": request.limit, "drop_overlap": request.drop_overlap}
+    limits: dict[str, Any] = {"limit": request.limit, "drop_overlap": request.drop_overlap}
     return _source(name, identity, _table_of_rows(rows, False, request), request, **limits)
 
 
@@ -175,6 +184,7 @@ def _source(
     identity: Mapping[str, str],
     table: LabelledRows,
     request: CorpusRequest,
+    warn: Callable[[str], None] = progress.warn,
     **fields: Any,
 ) -> Source:
     """The rows as a corpus; `fields` are further ones of `Source`."""
@@ -201,14 +211,14 @@ def _source(
     for column in request.labelled:
         if classes := classes_of_floats(table, column):
             table, identity[f"whole floats of {column}"] = classes, "classes"
-            progress.warn(
+            warn(
                 f"--corpus {name}: labels of {column} are whole floats and some are missing, as "
                 "pandas writes classes: classification; for amounts, leave out rows without a label"
             )
     chats = [row.words[0] for row in table.rows] if request.messages else []
     if any(map(has_further_keys, chats)):
         identity["chats"] = hashlib.sha256("".join(chats).encode()).hexdigest()
-    columns = {column: infer_column(table, column) for column in request.labelled}
+    columns = {column: infer_column(table, column, warn) for column in request.labelled}
     for column, label_column in columns.items():
         if label_column.stripped:
             identity[f"labels of {column}"] = "without spaces at their edges"

@@ -150,7 +150,7 @@ class Source:
     version: str
     licence: str
     files: Mapping[str, tuple[Path, ...]]
-    identity: Mapping[str, str]
+    identity: Mapping[str, str | bool]
     read: Callable[[Source], Corpus]
     layers: frozenset[str] | None = None
     silver: frozenset[str] = frozenset()
@@ -160,7 +160,7 @@ class Source:
     further: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     absent: frozenset[str] = frozenset()
     tasks: tuple[str, ...] = ()
-    loader: Callable[[Source], Corpus] | None = None
+    loader: Callable[[Source], Corpus] | None = field(default=None, compare=False, repr=False)
     limit: int | None = None
     drop_overlap: bool = False
     split_by: SplitBy | None = None

@@ -1,27 +1,28 @@
 """Corpora as they were read, in the folder `sentences` of the cache, so that they are parsed once.
 
 A file is named by a digest of what was read (content of the files, request) and of what read it
-(code of this package, libraries), so it is never out of date. A run does without a file that is
+(code, libraries): if any of it changes, files are read anew. A run does without a file that is
 damaged or cannot be written.
 """
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from probes import __version__
 from probes.common.errors import DiskError, UserError
 from probes.common.files import sha256
+from probes.common.process import infrequent_garbage_collection
 from probes.common.terminal import progress
 from probes.data.sentence import Corpus
 from probes.data.sources import CorpusRequest, LabelColumn, Source
@@ -35,6 +36,12 @@ SHORTEST = 0.2
 _LIBRARIES = ("conllu", "datasets", "pyarrow")
 """Libraries that parse files; the version of spaCy is part of the identity of raw text."""
 
+_DAMAGES = (
+    OSError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError,
+    MemoryError, StopIteration,
+)  # fmt: skip
+"""Errors that a damaged or made-up file may raise."""
+
 T = TypeVar("T")
 
 
@@ -46,7 +53,9 @@ def stored_corpus(source: Source, folder: Path) -> Corpus:
     """
 
     def key() -> str:
-        return _digest(source.digest_for(source.further), source.licence, *_contents(source.files))
+        # The digest of a source leaves out which columns are labels, since tasks have them.
+        about = source.digest_for(source.further), source.licence, repr(source.columns)
+        return _digest(*about, *_contents(source.files))
 
     def read() -> tuple[Corpus, str]:
         corpus = source.read_files()
@@ -58,67 +67,68 @@ def stored_corpus(source: Source, folder: Path) -> Corpus:
 
 
 @dataclass(frozen=True)
-class _FoundTable:
-    """Facts about a table, inferred from all of its rows.
+class _TableFacts:
+    """What was inferred of a table from all of its rows.
 
     Attributes:
         identity, columns, split_by: see `Source`.
-        messages: level, text and event of each message.
+        warnings: what was said of its rows.
     """
 
-    identity: Mapping[str, str]
+    identity: Mapping[str, str | bool]
     columns: Mapping[str, LabelColumn]
     split_by: SplitBy | None
-    messages: tuple[tuple[str, str, str], ...]
+    warnings: tuple[str, ...]
 
 
 def stored_table(
     name: str,
     paths: list[Path],
     request: CorpusRequest,
-    find: Callable[[str, list[Path], CorpusRequest], Source],
+    find: Callable[..., Source],
 ) -> Source:
     """The table that `find` finds in files; its rows are read only if they are not stored.
 
     Raises:
         UserError: the files cannot be read, or they change meanwhile.
     """
-    files = files_by_split(name, paths)
+    splits = files_by_split(name, paths)
     # What the digest of a corpus has anyway, and where files are, does not matter here.
     settings = {**vars(request), "name": name}
     for field in ("corpus", "data_dir", "cache_dir", "offline", "mirror", "limit", "drop_overlap"):
         del settings[field]
-    messages: list[tuple[str, str, str]] = []
-    sources: list[Source] = []
+    new_sources: list[Source] = []
 
     def key() -> str:
-        return _digest(repr(settings), *_contents(files))
+        return _digest(repr(settings), *_contents(splits))
 
-    def find_now() -> _FoundTable:
-        try:
-            with progress.forwarded(lambda *message: messages.append(message[:3])):
-                source = find(name, paths, request)
-        finally:
-            _emit(messages)
-        sources.append(source)
-        return _FoundTable(source.identity, source.columns, source.split_by, tuple(messages))
+    def find_now() -> _TableFacts:
+        warnings: list[str] = []
+
+        def warn(message: str) -> None:
+            warnings.append(message)
+            progress.warn(message)
+
+        source = find(name, paths, request, warn)
+        new_sources.append(source)
+        return _TableFacts(source.identity, source.columns, source.split_by, tuple(warnings))
 
     def read(source: Source) -> Corpus:
-        with progress.forwarded(lambda *_: None):
-            again = find(name, paths, request)
+        again = find(name, paths, request, lambda message: None)  # which was said before
         if again.identity != source.identity:
             raise UserError(f"{paths[0]}: changed while it was read; start again.")
         return again.read(source)
 
-    table = _stored(request.cache_dir / FOLDER, _FoundTable, key, find_now)
-    if sources:
-        return sources[0]
-    _emit(table.messages)
+    table = _stored(request.cache_dir / FOLDER, _TableFacts, key, find_now)
+    if new_sources:
+        return new_sources[0]
+    for message in table.warnings:
+        progress.warn(message)
     return Source(
         name,
         version="",
         licence="",
-        files=files,
+        files=splits,
         identity=table.identity,
         read=read,
         layers=frozenset(column.layer for column in table.columns.values()),
@@ -128,27 +138,31 @@ def stored_table(
     )
 
 
-def _emit(messages: Iterable[tuple[str, str, str]]) -> None:
-    for level, message, event in messages:
-        progress.emit(level, message, event, {})
+def _digest_of_code() -> str:
+    """Digest of the code of the packages `data` and `common`, and of their version."""
+    digest, packages = hashlib.sha256(__version__.encode()), Path(__file__).parents[1]
+    for package in ("common", "data"):
+        for path in sorted((packages / package).glob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+_CODE = _digest_of_code()
+"""Of the code that runs, so made now: later there may be a newer one on disk."""
 
 
 @cache
 def readers() -> str:
-    """Digest of what reads files: Python, libraries, and the code of this package."""
+    """Digest of what reads files: code, Python and libraries."""
     from importlib.metadata import version
 
-    digest = hashlib.sha256(platform.python_version().encode())
-    for library in _LIBRARIES:
-        digest.update(f"{library} {version(library)}".encode())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    libraries = (f"{library} {version(library)}" for library in _LIBRARIES)
+    return hashlib.sha256(repr((_CODE, platform.python_version(), *libraries)).encode()).hexdigest()
 
 
-def _contents(files: Mapping[str, Iterable[Path]]) -> Iterator[str]:
+def _contents(paths_by_role: Mapping[str, Iterable[Path]]) -> Iterator[str]:
     """Role, name and digest of each file."""
-    for role, paths in files.items():
+    for role, paths in paths_by_role.items():
         for path in paths:
             yield f"{role} {path.name} {sha256(path)}"
 
@@ -164,15 +178,16 @@ def _stored(folder: Path, hint: Any, key: Callable[[], str], make: Callable[[], 
         hint: type of the value.
         key: digests what the value is made of.
     """
-    name = key()
+    if (name := _unless_unreadable(key)) is None:
+        return make()  # says which file cannot be read
     path, about = folder / f"{name[:32]}{SUFFIX}", {"key": name, "readers": readers()}
-    with _no_garbage_collection():
-        if path.exists():
+    with infrequent_garbage_collection():
+        if os.path.exists(path):  # unlike that of `Path`, False for what may not be looked at
             from probes.data.arrow_columns import read_columns
 
             try:
                 value: T = read_columns(path, hint, about)
-            except (OSError, ValueError, TypeError, LookupError, StopIteration) as error:
+            except _DAMAGES as error:
                 reason = " ".join(str(error).split())[:100]
                 progress.say(f"{path}: not as it was written ({reason}); the corpus is read anew")
             else:
@@ -182,7 +197,7 @@ def _stored(folder: Path, hint: Any, key: Callable[[], str], make: Callable[[], 
         clock = time.process_time()
         value = make()
         # If files changed meanwhile, nobody knows which of their contents were read.
-        if time.process_time() - clock >= SHORTEST and key() == name:
+        if time.process_time() - clock >= SHORTEST and _unless_unreadable(key) == name:
             from probes.data.arrow_columns import OtherTypeError, write_columns
 
             try:
@@ -192,13 +207,7 @@ def _stored(folder: Path, hint: Any, key: Callable[[], str], make: Callable[[], 
     return value
 
 
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Pause the garbage collector: it would go through all sentences, again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+def _unless_unreadable(key: Callable[[], str]) -> str | None:
+    with suppress(OSError):
+        return key()
+    return None

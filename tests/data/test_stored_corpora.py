@@ -288,6 +288,43 @@ def test_a_table_is_neither_parsed_nor_inferred_again(tmp_path, parses, messages
         replace(second, limit=2).load()
 
 
+def test_other_label_columns_of_the_same_rows_are_read(tmp_path, parses):
+    path, cache = tmp_path / "rows.jsonl", tmp_path / "cache"
+    path.write_text("\n".join(map(json.dumps, TABLE)))
+    for columns in (("y",), ("z",), ("y", "z"), ("z", "y")):
+        about = {"task_from": columns, "split_by": "sentence"}
+        stored = [find_corpus(str(path), cache_dir=cache, **about).load() for _ in range(2)]
+        for corpus in stored:
+            require_equal(find_corpus(str(path), **about).read_files(), corpus)
+            assert list(corpus.splits["train"][0].columns) == [f"column {x}" for x in columns]
+
+
+def test_facts_of_texts_with_special_tokens_are_stored(tmp_path, parses, monkeypatch):
+    path = tmp_path / "rows.jsonl"
+    rows = [{"text": f"text {i}", "y": "ab"[i % 2]} for i in range(9)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    about = {"cache_dir": tmp_path, "label": ("y",), "text": "text", "special_tokens": True}
+    first = find_corpus(str(path), **about)
+    monkeypatch.setattr(labelled, "read_table", None)
+    assert find_corpus(str(path), **about).identity == first.identity
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_files_that_vanish_are_named_by_who_reads_them_or_were_read(tmp_path, parses, when):
+    folder, cache = conllu(tmp_path / "bank"), tmp_path / "cache"
+    source = find_corpus(str(folder), cache_dir=cache)
+    path = folder / "x_y-ud-test.conllu"
+    if when == "before":
+        path.unlink()
+        with pytest.raises(UserError, match=r"x_y-ud-test\.conllu: cannot be read"):
+            source.load()
+    else:
+        read = source.read
+        vanishing = replace(source, read=lambda source: (read(source), path.unlink())[0])
+        assert len(list(vanishing.load())) == 9
+    assert stored_files(cache) == []
+
+
 def test_what_a_plug_in_reads_is_not_stored(monkeypatch):
     assert find_corpus("sample").loader
     monkeypatch.setattr(corpora, "origin", lambda name: Origin("a plug-in", (), "0" * 64))
@@ -329,7 +366,9 @@ def test_help_imports_no_pyarrow():
         (("pud/en_*.conllu",), {"split_by": "sentence"}),
     ],
 )
-def test_real_corpora_come_back_equal(real_data, tmp_path, names, settings):
+def test_real_corpora_come_back_equal(real_data, tmp_path, monkeypatch, names, settings):
+    # Another test may have parsed it already.
+    monkeypatch.setattr(stored_corpora, "SHORTEST", 0.0)
     names = [str(real_data / x) if "/" in x else x for x in names]
     source = find_corpus(*names, data_dir=real_data, cache_dir=tmp_path, **settings)
     corpus = source.load()

@@ -182,10 +182,12 @@ def find_corpora(folder: Path) -> list[Entry]:
     entries = []
     for path in (x for x in paths if _NAME.fullmatch(x.stem) and x.is_file()):
         try:
+            about = path.stat()
             current = read_metadata(path).get("readers") == stored_corpora.readers()
+        except FileNotFoundError:  # deleted by another process
+            continue
         except (OSError, ValueError):
             current = False
-        about = path.stat()
         entries.append(Entry(path, about.st_size, about.st_mtime, {}, WHOLE if current else BROKEN))
     return entries
 
