@@ -75,8 +75,8 @@ def _narrow(numbers: Iterable[int]) -> NDArray[Any]:
     return wide
 
 
-def _cut(joined: Any, lengths: NDArray[Any]) -> list[Any]:
-    """Cut a text or a tuple into parts of these lengths."""
+def _slices(joined: Any, lengths: NDArray[Any]) -> list[Any]:
+    """The successive parts of a text or a tuple that have these lengths."""
     return [joined[a:b] for a, b in pairwise(accumulate(lengths.tolist(), initial=0))]
 
 
@@ -106,7 +106,7 @@ class _Texts:
 
     def get(self, name: str, arrays: Arrays) -> list[Any]:
         joined = arrays[f"{name}.utf8"].tobytes().decode("utf-8", "surrogatepass")
-        texts = _cut(joined, arrays[f"{name}.lengths"])
+        texts = _slices(joined, arrays[f"{name}.lengths"])
         if len(texts) < len(arrays[name]):  # words and tags, which readers intern
             texts = list(map(intern, texts))
         return list(map(texts.__getitem__, arrays[name].tolist()))
@@ -124,7 +124,7 @@ class _Tuples:
         self.entries.put(list(chain.from_iterable(values)), f"{name}[]", arrays)
 
     def get(self, name: str, arrays: Arrays) -> list[Any]:
-        return _cut(tuple(self.entries.get(f"{name}[]", arrays)), arrays[f"{name}.lengths"])
+        return _slices(tuple(self.entries.get(f"{name}[]", arrays)), arrays[f"{name}.lengths"])
 
 
 @dataclass(frozen=True)
@@ -166,8 +166,8 @@ class _Mappings:
 
     def get(self, name: str, arrays: Arrays) -> list[Any]:
         lengths = arrays[f"{name}.lengths"]
-        keys = _cut(self.keys.get(f"{name}.keys", arrays), lengths)
-        entries = _cut(self.entries.get(f"{name}.entries", arrays), lengths)
+        keys = _slices(self.keys.get(f"{name}.keys", arrays), lengths)
+        entries = _slices(self.entries.get(f"{name}.entries", arrays), lengths)
         kinds = ((dict, FrozenDict)[i] for i in arrays[f"{name}.frozen"].tolist())
         objects = [x(zip(y, z, strict=True)) for x, y, z in zip(kinds, keys, entries, strict=True)]
         return list(map(objects.__getitem__, arrays[name].tolist()))
@@ -286,7 +286,7 @@ def read_columns(path: Path, hint: Any, about: Mapping[str, str]) -> Any:
         ValueError: the content has another checksum, or other metadata than `about`.
         OSError: the file cannot be read.
     """
-    table = _opened(path)
+    table = _read_table(path)
     if _metadata(table) != about:
         raise ValueError("it was written for other files or by another version")
     cells = zip(table.column_names, table.columns, strict=True)
@@ -303,14 +303,14 @@ def read_metadata(path: Path) -> dict[str, str]:
         ValueError: the content has another checksum.
         OSError: the file cannot be read.
     """
-    return _metadata(_opened(path))
+    return _metadata(_read_table(path))
 
 
 def _metadata(table: pa.Table) -> dict[str, str]:
     return {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
 
 
-def _opened(path: Path) -> pa.Table:
+def _read_table(path: Path) -> pa.Table:
     """The table in a file. (It is not mapped: a file that others truncate would kill the run.)"""
     content = memoryview(path.read_bytes())
     table_bytes, digest = content[:-_DIGITS], content[-_DIGITS:]
