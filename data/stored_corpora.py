@@ -36,7 +36,7 @@ SHORTEST = 0.2
 _LIBRARIES = ("conllu", "datasets", "pyarrow")
 """Libraries that parse files; the version of spaCy is part of the identity of raw text."""
 
-_DAMAGES = (
+DAMAGES = (
     OSError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError,
     MemoryError, StopIteration,
 )  # fmt: skip
@@ -142,7 +142,7 @@ def _digest_of_code() -> str:
     """Digest of the code of the packages `data` and `common`, and of their version."""
     digest, packages = hashlib.sha256(__version__.encode()), Path(__file__).parents[1]
     for package in ("common", "data"):
-        for path in sorted((packages / package).glob("*.py")):
+        for path in sorted((packages / package).glob("[!.]*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -187,7 +187,7 @@ def _stored(folder: Path, hint: Any, key: Callable[[], str], make: Callable[[], 
 
             try:
                 value: T = read_columns(path, hint, about)
-            except _DAMAGES as error:
+            except DAMAGES as error:
                 reason = " ".join(str(error).split())[:100]
                 progress.say(f"{path}: not as it was written ({reason}); the corpus is read anew")
             else:
@@ -202,7 +202,7 @@ def _stored(folder: Path, hint: Any, key: Callable[[], str], make: Callable[[], 
 
             try:
                 write_columns(path, hint, value, about)
-            except (DiskError, OtherTypeError) as error:
+            except (DiskError, OtherTypeError, MemoryError) as error:
                 progress.detail(f"what was read of the corpus is not stored: {error}")
     return value
 

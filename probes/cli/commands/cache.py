@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import time
@@ -180,13 +181,14 @@ def find_corpora(folder: Path) -> list[Entry]:
     if paths:
         from probes.data.arrow_columns import read_metadata
     entries = []
-    for path in (x for x in paths if _NAME.fullmatch(x.stem) and x.is_file()):
+    for path in (x for x in paths if _NAME.fullmatch(x.stem) and os.path.isfile(x)):
         try:
             about = path.stat()
-            current = read_metadata(path).get("readers") == stored_corpora.readers()
-        except FileNotFoundError:  # deleted by another process
+        except OSError:  # deleted by another process
             continue
-        except (OSError, ValueError):
+        try:
+            current = read_metadata(path).get("readers") == stored_corpora.readers()
+        except stored_corpora.DAMAGES:
             current = False
         entries.append(Entry(path, about.st_size, about.st_mtime, {}, WHOLE if current else BROKEN))
     return entries

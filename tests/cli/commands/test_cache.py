@@ -149,6 +149,11 @@ def test_stored_corpora_are_a_line_and_those_of_other_versions_are_broken(
     assert capsys.readouterr().out.splitlines()[-1] == f"{line} in {path.parent}"
     call(tmp_path / "vectors", "--prune", "broken")
     assert path.exists()
+    (path.parent / ("0" * 32 + path.suffix)).mkdir()
+    damaged = path.with_name("1" * 32 + path.suffix)
+    damaged.write_bytes(b"no table")
+    call(tmp_path / "vectors", "--prune", "broken")
+    assert not damaged.exists()
     monkeypatch.setattr(stored_corpora, "readers", lambda: "other code")
     call(tmp_path / "vectors", "--prune", "broken")
     assert capsys.readouterr().out.splitlines()[-1] == f"deleted {line}, 1 of them broken"
