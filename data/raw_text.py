@@ -37,21 +37,25 @@ def find_text(name: str, paths: list[Path], request: CorpusRequest) -> Source:
     """Text files and the pipeline that annotates them."""
     folder = _pipeline_folder(request.annotate)
     other_trees = ", trees not UD" if _tree_scheme(folder) == "other" else ""
-    pipeline = {
-        f"pipeline {path.relative_to(folder)}": sha256(path)
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.suffix != ".pyc"
-    }
     return source_of_files(
         name,
         paths,
         request,
         partial(_read_with_pipeline, pipeline=folder),
         unsplit="document",
-        identity={**pipeline, "spacy": version("spacy")},
+        identity={**_pipeline_digests(folder), "spacy": version("spacy")},
         version=f"annotated by {folder.name}{other_trees}",
         silver=frozenset(("upos", "xpos", "feats", "heads", "chunks")),
     )
+
+
+def _pipeline_digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of each file of a pipeline, by its role in the identity of a corpus."""
+    return {
+        f"pipeline {path.relative_to(folder)}": sha256(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.suffix != ".pyc"
+    }
 
 
 def _tree_scheme(folder: Path) -> Literal["none", "UD", "other"]:
@@ -102,6 +106,8 @@ def _read_with_pipeline(source: Source, pipeline: Path) -> Corpus:
         parts[split] = [s for path in paths for s in _sentences_of_file(nlp, path, notes)]
         if not parts[split]:
             raise UserError(f"{paths[0]}: contains no text; is it the right file?")
+    if not _pipeline_digests(pipeline).items() <= source.identity.items():
+        raise UserError(f"--annotate {pipeline}: changed while texts were read; start again.")
     with_trees = sum(bool(sentence.heads) for part in parts.values() for sentence in part)
     if with_trees and _tree_scheme(pipeline) != "UD":
         notes[OTHER_TREES] = with_trees

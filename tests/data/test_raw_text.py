@@ -147,6 +147,14 @@ def test_another_pipeline_is_another_corpus(notes, pipeline, tmp_path):
     assert read(notes, other).digest != read(notes, pipeline).digest
 
 
+def test_a_pipeline_that_changes_between_finding_and_reading_is_refused(notes, pipeline, tmp_path):
+    copy = shutil.copytree(pipeline, tmp_path / "pipeline")
+    source = find_corpus(str(notes), annotate=str(copy), cache_dir=tmp_path)
+    (copy / "further.txt").write_text("new")
+    with pytest.raises(UserError, match="pipeline: changed while texts were read; start again"):
+        source.load()
+
+
 def without_sentences(folder):
     spacy.blank("en").to_disk(folder)
 
