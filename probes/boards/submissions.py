@@ -121,7 +121,7 @@ def _used_results(all_records: Mapping[Path, Record]) -> tuple[dict[Path, Result
     frame = frame_of_files(all_records)
     records = frame.records()
     outdated = dict(zip(records, reasons_outdated(frame.headers), strict=True))
-    reasons = {path: outdated[path] or why_not_recomputed(x, path) for path, x in records.items()}
+    reasons = {path: why_not_recomputed(x, path) or outdated[path] for path, x in records.items()}
     counting = {path: record for path, record in records.items() if not reasons[path]}
     for path, record in counting.items():
         require_sound(record, path)
