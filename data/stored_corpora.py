@@ -187,6 +187,8 @@ def _stored(folder: Path, hint: Any, key: Callable[[], str], make: Callable[[], 
 
             try:
                 value: T = read_columns(path, hint, about)
+            except FileNotFoundError:
+                pass  # deleted by another process
             except DAMAGES as error:
                 reason = " ".join(str(error).split())[:100]
                 progress.say(f"{path}: not as it was written ({reason}); the corpus is read anew")
