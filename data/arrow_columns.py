@@ -57,7 +57,7 @@ class _Column(Protocol):
         """The values that were stored."""
 
 
-def _require(types: Iterable[type], values: Iterable[Any]) -> None:
+def _require_types(types: Iterable[type], values: Iterable[Any]) -> None:
     if others := set(map(type, values)).difference(types):
         raise OtherTypeError(f"{others.pop().__name__} where another type is declared")
 
@@ -85,7 +85,7 @@ class _Numbers:
     kind: type[int | float | bool]
 
     def put(self, values: Sequence[Any], name: str, arrays: Arrays) -> None:
-        _require([self.kind], values)
+        _require_types([self.kind], values)
         arrays[name] = np.array(values, float) if self.kind is float else _narrow(values)
 
     def get(self, name: str, arrays: Arrays) -> list[Any]:
@@ -95,7 +95,7 @@ class _Numbers:
 @dataclass(frozen=True)
 class _Texts:
     def put(self, values: Sequence[str], name: str, arrays: Arrays) -> None:
-        _require([str], values)
+        _require_types([str], values)
         numbers = dict(zip(dict.fromkeys(values), count(), strict=False))
         arrays[name] = _narrow(map(numbers.__getitem__, values))
         arrays[f"{name}.lengths"] = _narrow(map(len, numbers))
@@ -119,7 +119,7 @@ class _Tuples:
     entries: _Column
 
     def put(self, values: Sequence[tuple[Any, ...]], name: str, arrays: Arrays) -> None:
-        _require([tuple], values)
+        _require_types([tuple], values)
         arrays[f"{name}.lengths"] = _narrow(map(len, values))
         self.entries.put(list(chain.from_iterable(values)), f"{name}[]", arrays)
 
@@ -134,7 +134,7 @@ class _FixedTuples:
     parts: tuple[_Column, ...]
 
     def put(self, values: Sequence[tuple[Any, ...]], name: str, arrays: Arrays) -> None:
-        _require([tuple], values)
+        _require_types([tuple], values)
         if set(map(len, values)) - {len(self.parts)}:
             raise OtherTypeError(f"a tuple without {len(self.parts)} entries")
         for i, column in enumerate(self.parts):
@@ -153,7 +153,7 @@ class _Mappings:
     entries: _Column
 
     def put(self, values: Sequence[Mapping[str, Any]], name: str, arrays: Arrays) -> None:
-        _require([dict, FrozenDict], values)
+        _require_types([dict, FrozenDict], values)
         ids = list(map(id, values))
         objects = dict(zip(ids, values, strict=True))
         numbers = dict(zip(objects, count(), strict=False))
@@ -180,7 +180,7 @@ class _Unions:
     columns: Mapping[type, _Column | None]
 
     def put(self, values: Sequence[Any], name: str, arrays: Arrays) -> None:
-        _require(self.columns, values)
+        _require_types(self.columns, values)
         numbers = dict(zip(self.columns, count(), strict=False))
         arrays[name] = _narrow(map(numbers.__getitem__, map(type, values)))
         for kind, column in self.columns.items():
@@ -204,7 +204,7 @@ class _Objects:
     columns: Mapping[str, _Column]
 
     def put(self, values: Sequence[Any], name: str, arrays: Arrays) -> None:
-        _require([self.kind], values)
+        _require_types([self.kind], values)
         arrays[f"{name}.n"] = _narrow([len(values)])
         for field, column in self.columns.items():
             entries = list(map(attrgetter(field), values))

@@ -68,7 +68,7 @@ def stored_corpus(source: Source, folder: Path) -> Corpus:
 
 @dataclass(frozen=True)
 class _TableFacts:
-    """What was inferred of a table from all of its rows.
+    """Facts about a table, inferred from all of its rows.
 
     Attributes:
         identity, columns, split_by: see `Source`.
@@ -148,7 +148,7 @@ def _digest_of_code() -> str:
 
 
 _CODE = _digest_of_code()
-"""Of the code that runs, so made now: later there may be a newer one on disk."""
+"""Made at import, for the code that runs: later there may be a newer one on disk."""
 
 
 @cache

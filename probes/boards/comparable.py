@@ -21,10 +21,10 @@ from probes.common.terminal import progress
 from probes.extraction.models.model_names import is_twin_name
 from probes.frames.header_columns import values
 from probes.frames.record_status import why_outdated
-from probes.frames.record_validation import validated
+from probes.frames.record_validation import read_validated
 from probes.records.header import ModelRecord
 from probes.records.record import Record, short_digest
-from probes.records.record_files import read_record, read_records
+from probes.records.record_files import read_records
 
 K = TypeVar("K")
 R = TypeVar("R", bound=Record)
@@ -159,7 +159,7 @@ def twins_beside(record: Record, path: Path, *, same_unit: bool = False) -> dict
     unit = escape(path.name.rpartition("scores-")[0]) if same_unit else ""
     names = f"random*/{escape(folder.name)}/{unit}*-????????.json"
     files = sorted(folder.parents[1].glob(names)) if len(folder.parents) > 1 else []
-    records = read_records(files, lambda file: validated(read_record(file), file))
+    records = read_records(files, read_validated)
     for path, twin in twins_of(record, records).items():
         if reason := why_outdated(twin):
             _say_once(f"left out records of a random twin in {path.parent}: {reason}")

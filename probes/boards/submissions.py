@@ -29,11 +29,11 @@ from probes.frames.frame import IDENTITY, frame_of_files
 from probes.frames.header_columns import values
 from probes.frames.joined_results import results_with_evidence
 from probes.frames.record_status import reasons_outdated
-from probes.frames.record_validation import validated
+from probes.frames.record_validation import read_validated
 from probes.measurements.plugin_keys import source_of
 from probes.probing.recomputed_records import number_text, require_recomputed, why_not_recomputed
 from probes.records.record import Record, record_key
-from probes.records.record_files import comparable_content, name_of, read_record, record_paths
+from probes.records.record_files import comparable_content, name_of, record_paths
 from probes.records.result import Result
 from probes.tasks.builtin import tasks, views_of
 from probes.tasks.task import plain_name
@@ -145,7 +145,7 @@ def _read_all(folder: Path) -> dict[Path, Record]:
             sizes = (file.stat().st_size, _unpacked(file) / PACKED) if file.exists() else ()
             if any(size > MOST_BYTES for size in sizes):
                 raise UserError(f"{file}: more than {MOST_BYTES:,} bytes; export with --sums.")
-        record = validated(read_record(path), path)
+        record = read_validated(path)
         key = record_key(
             record.inputs,
             record.measurement,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from probes.common.errors import UserError
 from probes.frames.header_columns import evidence_key
 from probes.frames.record_status import reasons_outdated
-from probes.frames.record_validation import as_result, validated
+from probes.frames.record_validation import as_result, read_validated
 from probes.measurements.measurement import get_measurement, measurements
 from probes.records.record import Record, completeness
 from probes.records.record_files import read_record, read_records, record_paths
@@ -81,7 +81,7 @@ def read_result(path: Path) -> Result:
     paths = (other for other in record_paths(path.parent) if other != path)
     records = {
         path: result,
-        **read_records(paths, lambda other: validated(read_record(other), other)),
+        **read_records(paths, read_validated),
     }
     reasons = reasons_outdated(frame_of(numbered(records.values())).headers)
     by_path = dict(zip(records, reasons, strict=True))

@@ -9,7 +9,7 @@ from pathlib import Path
 from probes.frames.header_columns import HEADER_KINDS, NUMBER, TEXT, TRUTH, WHOLE, values
 from probes.measurements.measurement import get_measurement, measurements
 from probes.records.record import Record
-from probes.records.record_files import MISFITS, unreadable
+from probes.records.record_files import MISFITS, read_record, unreadable
 from probes.records.result import SCORES, Result
 from probes.statistics.metrics import bounds_of
 
@@ -58,6 +58,15 @@ def validated(record: Record, path: Path) -> Record:
     except MISFITS as error:
         raise unreadable(path, error) from error
     return record
+
+
+def read_validated(path: Path) -> Record:
+    """The record at `path`, `validated`.
+
+    Raises:
+        UserError: it cannot be read, or cannot be one of its measurement.
+    """
+    return validated(read_record(path), path)
 
 
 def _header_numbers(content: object, name: str = "") -> Iterator[tuple[str, float]]:

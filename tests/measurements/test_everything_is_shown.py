@@ -11,9 +11,9 @@ from drawn import data_of
 
 from probes.frames.joined_results import results_with_evidence
 from probes.frames.measurement_tables import findings_of, measurement_tables
-from probes.frames.record_validation import validated
+from probes.frames.record_validation import read_validated
 from probes.measurements.measurement import get_measurement, measurements
-from probes.records.record_files import read_record, read_records, record_paths
+from probes.records.record_files import read_records, record_paths
 from probes.records.result import SCORES
 from probes.records.row import Rows
 from probes.tables.charts import PAPER
@@ -54,7 +54,7 @@ OF_CHOSEN = {"chosen", "baseline"}
 def shown_with():
     """By measurement, the records that there are, each as it is shown."""
     # Those of another version, too, which `load` leaves out.
-    records = read_records(record_paths(PUBLISHED), lambda path: validated(read_record(path), path))
+    records = read_records(record_paths(PUBLISHED), read_validated)
     found = {name: [] for name in measurements}
     for result in results_with_evidence(records).values():
         for name in result.evidence:
