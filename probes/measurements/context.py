@@ -41,7 +41,7 @@ from probes.tasks.task import Task
 from probes.tasks.validation import TaskError
 from probes.training.batches import Batches
 from probes.training.dataset import ProbingData
-from probes.training.families import family_of
+from probes.training.families import family_of, is_convex
 from probes.training.family import FittedProbes
 from probes.training.fit import FitSeed, fit, fit_steps, margins, predict
 from probes.training.fitted import parameters_by_name
@@ -279,6 +279,16 @@ class TaskContext(ModelContext):
             parameters.update(self.fits(missing, [FitSeed()]).parameters)
         return parameters
 
+    def scored_probes(self, layers: Sequence[int]) -> list[torch.Tensor]:
+        """Weight (L, 1, C, H) and bias (L, 1, C) of the reported probes of a convex family."""
+        parameters = self.parameters(layers)
+        return [
+            torch.from_numpy(np.stack([parameters[of_layer(layer, name)] for layer in layers]))
+            .unsqueeze(1)
+            .to(self.device)
+            for name in ("weight", "bias")
+        ]
+
     def groups(
         self, layers: Sequence[int], n_cells: int, n_concatenated: int = 1
     ) -> Iterator[tuple[list[int], int]]:
@@ -301,6 +311,8 @@ class TaskContext(ModelContext):
         seeds: Sequence[FitSeed],
         labels: Labels | None = None,
         in_training: NDArray[Any] | None = None,
+        *,
+        from_scored: bool = False,
     ) -> Fits:
         """Fit probes at some layers, in groups that fit in memory, and predict dev and test.
 
@@ -308,6 +320,8 @@ class TaskContext(ModelContext):
             seeds: seed and training sample of each of the K fits of a layer.
             labels: other labels than the task's; one set for all fits, or one per fit.
             in_training: training examples of each fit, in the split's order (K, n); by default all.
+            from_scored: whether convex classifiers start from the reported probes, which is faster
+                if their optimum is near.
 
         Raises:
             TaskError: a dev loss is not finite.
@@ -316,7 +330,8 @@ class TaskContext(ModelContext):
         steps = fit_steps(self.spec, data.sentences("train"), data.n_outputs, seeds, in_training)
         with self.bar(len(groups) * steps):
             return concatenated_fits(
-                self._fits_of_group(*group, seeds, labels, in_training) for group in groups
+                self._fits_of_group(*group, seeds, labels, in_training, from_scored)
+                for group in groups
             )
 
     def _fits_of_group(
@@ -326,6 +341,7 @@ class TaskContext(ModelContext):
         seeds: Sequence[FitSeed],
         labels: Labels | None,
         in_training: NDArray[Any] | None,
+        from_scored: bool,
     ) -> Fits:
         """Fit layers that fit in memory together, which is freed on return.
 
@@ -345,7 +361,9 @@ class TaskContext(ModelContext):
             # Evidence concerns the scored probe, and so uses the same strength.
             rows = [self.scores.at("strength", layer, "train") for layer in layers]
             strengths = torch.tensor([row.value for row in rows if row], dtype=torch.float64)
-        fitted = fit(train, dev, data.n_outputs, spec, seeds, strengths)
+        from_scored &= bool(data.n_outputs) and is_convex(spec)
+        start = self.scored_probes(layers) if from_scored else None
+        fitted = fit(train, dev, data.n_outputs, spec, seeds, strengths, start)
         unit = None if data.n_outputs else data.unit
         self._require_finite(fitted)
         predicted = {}

@@ -3,13 +3,13 @@
 The conditional V-information of layer k given layer 0 is the number of bits saved on the labels by
 a probe on both layers concatenated, compared with a probe on layer 0. The paper's second probe
 reads [layer 0; zeros]. Under the penalty, weights of zeros are 0, so this is the probe on layer 0
-alone. Both probes have the same prior and schedule. Only convex probes are used, since their
+alone. Both probes have the same prior. Only convex probes are used, since their
 optimum does not depend on the start.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -56,7 +56,7 @@ def _layers_above_embeddings(request: EvidenceRequest) -> FitsPerLayer:
 @measurement(
     "conditional_probing",
     after="scores",
-    version=2,
+    version=3,
     missing=lambda task, probe, level: why_not_convex(probe, "are fitted on concatenated layers"),
     extent=_layers_above_embeddings,
     missing_of=_reason_of_layers,
@@ -94,10 +94,12 @@ def conditional_probing(context: TaskContext) -> Iterator[Row]:
     data, gold = context.data, context.scorers["test"].gold
     groups = list(context.groups(context.layers, 1, 2))
     shape = context.spec, data.sentences("train"), data.n_outputs
-    steps = fit_steps(*shape, [FitSeed()], converge=True)
+    steps = fit_steps(*shape, [FitSeed()])
     with context.bar((1 + len(groups)) * steps):
-        baseline = _fit_and_test(context, data.features((0,), groups[0][1]))
-        outputs = [_fit_and_test(context, data.concatenated(0, *group)) for group in groups]
+        baseline = _fit_and_test(context, data.features((0,), groups[0][1]), [0])
+        outputs = [
+            _fit_and_test(context, data.concatenated(0, *group), group[0]) for group in groups
+        ]
     metric = metrics.get(context.task.metric)
     predicted = np.concatenate([group.predicted for group in outputs])
     points = metric(gold, predicted) - metric(gold, baseline.predicted)
@@ -142,13 +144,23 @@ class _TestOutputs(NamedTuple):
     weights: Floats
 
 
-def _fit_and_test(context: TaskContext, features: Mapping[str, Features]) -> _TestOutputs:
-    """Fit a probe at each layer of `features` until convergence, and predict test."""
+def _fit_and_test(
+    context: TaskContext, features: Mapping[str, Features], layers: Sequence[int]
+) -> _TestOutputs:
+    """Fit a probe to each layer of `features`, starting from that of the layer alone."""
+    import torch
+
     from probes.training.fit import FitSeed, fit, log_probabilities, predict
 
     data, spec = context.data, context.spec
     train, dev, test = (data.batches(x, features[x]) for x in ("train", "dev", "test"))
-    fitted = fit(train, dev, data.n_outputs, spec, [FitSeed()], converge=True)
+    start = None
+    if data.n_outputs:
+        weight, bias = context.scored_probes(layers)
+        # Layer 0 is concatenated before each of the layers.
+        n_before = train.features.shape[2] - weight.shape[3]
+        start = [torch.nn.functional.pad(weight, (n_before, 0)), bias]
+    fitted = fit(train, dev, data.n_outputs, spec, [FitSeed()], start=start)
     outputs = predict(fitted, test.features, data.n_outputs, spec, data.sets)
     log_probs = np.zeros(outputs.shape)
     if data.n_outputs:

@@ -75,13 +75,15 @@ def sparse_probing(context: TaskContext) -> Measured:
     class means differ most; mean score of probes of random features; and the score of each draw.
     """
     from probes.training.class_means import SIZES
-    from probes.training.convex import full_batch_steps
+    from probes.training.fit import FitSeed, fit_steps
 
     name, test = context.task.metric, context.scorers["test"]
     n_draws = max(context.extent.values())
     groups, rows = list(context.groups(context.layers, 1)), []
     n_fits = len(groups) * sum(k <= context.data.width for k in SIZES) * (1 + n_draws)
-    with context.bar(n_fits * full_batch_steps(context.spec, converge=True)):
+    sentences = context.data.sentences("train")
+    steps = fit_steps(context.spec, sentences, context.data.n_outputs, [FitSeed()])
+    with context.bar(n_fits * steps):
         for layers, room in groups:
             for k, predicted in _predictions_by_size(context, layers, room, n_draws).items():
                 between = intervals_by_metric(test.gold, (name,), predicted[0])[name]

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,9 +33,6 @@ if TYPE_CHECKING:
 
 CONVEX_SAMPLES = 5
 
-CONVEX_EPOCHS = 8
-"""Fewer epochs than for scores: the spread is the same in less than half the time."""
-
 SEEDS, SAMPLES = 1, 3
 """Numbers of further seeds and of bootstrap samples for probes that are not convex."""
 
@@ -51,7 +47,7 @@ def _fits_per_layer(request: EvidenceRequest) -> FitsPerLayer:
 @measurement(
     "training_variance",
     after="scores",
-    version=3,
+    version=4,
     also_for_twins=True,
     extent=_fits_per_layer,
     shows=(
@@ -86,11 +82,7 @@ def training_variance(context: TaskContext) -> Measured:
     seeds = [] if convex else [FitSeed(seed=i) for i in range(1, SEEDS + 1)]
     n_samples = CONVEX_SAMPLES if convex else SAMPLES
     samples = [FitSeed(0 if convex else i, sample=i) for i in range(1, n_samples + 1)]
-    if convex:
-        epochs = min(context.spec.epochs, CONVEX_EPOCHS)
-        shorter = context.spec.model_copy(update={"epochs": epochs})
-        context = replace(context, spec=shorter)
-    predicted = context.fits(layers, [*seeds, *samples]).predicted["test"]
+    predicted = context.fits(layers, [*seeds, *samples], from_scored=True).predicted["test"]
     metric = context.task.metric
     scores = {
         layer: [fit_scores[metric] for fit_scores in context.scorers["test"].scores(fits)]

@@ -26,13 +26,13 @@ class ProbeSpec(Frozen):
     batch: int = Field(default=512, ge=1, le=512)
     """Examples per step of Adam."""
     epochs: int
-    """Passes over the training examples; twice as many in a convex fit of few examples, whose steps
-    read all of them (see `probes.training.convex.FEW`)."""
+    """Passes of Adam over the training examples. After them a convex probe is fitted until it
+    converges (see `probes.training.convex`)."""
     min_steps: int = 0
     """The least number of steps, however few `epochs` take."""
     checks: int = 1
-    """Number of evaluations of the dev loss; the best parameters are kept. With 1 it is evaluated
-    at the end alone: a convex probe is fitted until it converges."""
+    """Number of evaluations of the dev loss; the best parameters are kept. That of a convex probe is
+    evaluated at the end."""
 
     @property
     def digest(self) -> str:
@@ -45,7 +45,7 @@ PROBES: dict[str, ProbeSpec] = {
         family="linear",
         ridge_l2=(3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1),
         learning_rate=0.02,
-        epochs=20,
+        epochs=5,
     ),
     "mlp": ProbeSpec(
         family="mlp",
@@ -57,6 +57,6 @@ PROBES: dict[str, ProbeSpec] = {
         checks=4,
     ),
     "mean-difference": ProbeSpec(family="mean-difference", learning_rate=0, epochs=0),
-    "sparse": ProbeSpec(family="sparse", learning_rate=0, epochs=5),
+    "sparse": ProbeSpec(family="sparse", learning_rate=0, epochs=0),
 }
 """Settings by name; `probes.training.families.probe_family` adds those of plug-ins."""

@@ -79,7 +79,7 @@ class CachedOnce(Features):
 
     def kept_block(self, part: slice) -> Tensor:
         """`block` for repeated reading."""
-        return self.values[:, part]
+        return self.held[:, part]
 
     def kept_rows(self, part: slice, rows: Tensor) -> Tensor:
         """`kept_block` for some examples of `part`."""
@@ -87,7 +87,7 @@ class CachedOnce(Features):
         first, _, _ = part.indices(n_examples)
         # As rows of one table: along the second dimension torch copies them one by one.
         index = torch.arange(n_layers)[:, None] * n_examples + first + rows
-        vectors = self.values.flatten(0, 1).index_select(0, index.flatten())
+        vectors = self.held.flatten(0, 1).index_select(0, index.flatten())
         return vectors.view(n_layers, -1, n_features)
 
     def rotated(self, axes: Tensor) -> Features:
@@ -95,7 +95,7 @@ class CachedOnce(Features):
         return CachedOnce(self._source.rotated(axes), self._storage)
 
     @property
-    def values(self) -> Tensor:
+    def held(self) -> Tensor:
         """All blocks. Shape (L, N, H)."""
         return (
             self._storage.values(self) if isinstance(self._storage, Memory) else self._file_values

@@ -133,10 +133,10 @@ def feature_columns(features: Features, columns: Tensor) -> InMemory:
 
 
 def fit_narrow(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec) -> FittedProbes:
-    """Fit a linear probe of one cell to a few features; every step reads all examples."""
-    linear = PROBES["linear"].model_copy(update={"l2": spec.l2, "epochs": spec.epochs})
+    """Fit a linear probe of one cell to a few features."""
+    linear = PROBES["linear"].model_copy(update={"l2": spec.l2})
     train = rebatched(train, linear.batch)
     trainer = Trainer(train, dev, Linear(), loss_for(n_outputs, train.sets), linear)
     n_layers, n_examples, _ = train.features.shape
     prior = torch.tensor(linear.l2, device=train.features.device) / n_examples
-    return fit_convex(trainer, n_outputs, prior.expand(n_layers, 1).contiguous(), converge=True)
+    return fit_convex(trainer, n_outputs, prior.expand(n_layers, 1).contiguous())

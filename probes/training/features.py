@@ -39,6 +39,11 @@ class Features(ABC):
     def block(self, part: slice) -> Tensor:
         """Consecutive examples, float32. Shape (L, n, H)."""
 
+    @property
+    def held(self) -> Tensor | None:
+        """All blocks (L, N, H) in memory or in a mapped file; None if they are computed anew."""
+        return None
+
     def kept_block(self, part: slice) -> Tensor:
         """`block` for whoever reads all examples many times, as training steps do."""
         return self.block(part)
@@ -151,6 +156,11 @@ class InMemory(Features):
     def block(self, part: slice) -> Tensor:
         """Consecutive examples, float32. Shape (L, n, H)."""
         return self.values[:, part]
+
+    @property
+    def held(self) -> Tensor:
+        """All blocks. Shape (L, N, H)."""
+        return self.values
 
     def rotated(self, axes: Tensor) -> Features:
         """Features in other axes, in memory too."""

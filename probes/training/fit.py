@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from probes.records.probe_spec import ProbeSpec
+from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.training.batches import (
     Batches,
     batch_bounds,
@@ -23,9 +23,9 @@ from probes.training.batches import (
     evaluation_slices,
     rebatched,
 )
-from probes.training.convex import fit_convex, fits_full_batches, full_batch_steps
-from probes.training.families import family_of, is_convex, is_seeded
-from probes.training.family import FittedProbes
+from probes.training.convex import convex_steps, fit_convex
+from probes.training.families import family_of, is_seeded
+from probes.training.family import FittedProbes, Parameters
 from probes.training.features import Features
 from probes.training.fitted import joined_probes
 from probes.training.full_batch import ridge
@@ -50,8 +50,7 @@ def fit(
     spec: ProbeSpec,
     seeds: Sequence[FitSeed],
     strengths: Tensor | None = None,
-    *,
-    converge: bool = False,
+    start: Parameters | None = None,
 ) -> FittedProbes:
     """Fit K cells at every layer.
 
@@ -64,8 +63,8 @@ def fit(
         n_outputs: number of classes; 0 for a regression.
         seeds: the draw of each cell.
         strengths: L2 strength of each layer (L,), so that a ridge regression does not choose.
-        converge: whether convex fits take more steps than scores need, so that small differences
-            of losses can be trusted.
+        start: parameters from which convex fits start, such as those fitted to the whole training
+            split; leading dimensions (L, 1).
 
     Returns:
         the cells in the given order.
@@ -86,7 +85,7 @@ def fit(
     prior = torch.tensor(spec.l2, device=train.features.device) / train.features.shape[1]
     if family.convex:
         strength = prior.expand(n_layers, len(seeds)).contiguous()
-        return fit_convex(trainer, n_outputs, strength, converge=converge)
+        return fit_convex(trainer, n_outputs, strength, start)
     groups = cells_by(seeds)
 
     def fit_of(cells: list[int]) -> MinibatchFit:
@@ -163,8 +162,6 @@ def fit_steps(
     n_outputs: int,
     seeds: Sequence[FitSeed],
     in_training: NDArray[np.bool_] | None = None,
-    *,
-    converge: bool = False,
 ) -> int:
     """Number of steps of `fit`, for progress bars.
 
@@ -175,19 +172,15 @@ def fit_steps(
         sentences: the sentence of each training example, equal ones adjacent. Shape (N,).
         n_outputs: number of classes; 0 for a regression.
         in_training: True for the training examples in the fit of each draw (K, N); by default all.
-        converge: see `fit`.
     """
     family = family_of(spec)
     if family.closed_form and n_outputs == 0:
         rows = [b""] * len(seeds) if in_training is None else [row.tobytes() for row in in_training]
         return len({(seed.sample, row) for seed, row in zip(seeds, rows, strict=True)})
-    # Solved from class means: sparse probes cell by cell, mean differences in 0 epochs.
-    if not (is_convex(spec) or is_seeded(spec)):
-        return len(seeds) * full_batch_steps(spec, converge=True)
-    if fits_full_batches(family, len(sentences), n_outputs):
-        n_steps = full_batch_steps(spec)
-    else:
-        n_steps = scheduled_steps(spec, len(batch_bounds(sentences, spec.batch)) - 1)
+    n_batches = len(batch_bounds(sentences, spec.batch)) - 1
     if family.convex:
-        return full_batch_steps(spec, converge=True) if converge else n_steps
-    return len(set(seeds)) * n_steps
+        return convex_steps(spec, len(sentences), n_batches)
+    # Solved from class means: sparse probes cell by cell, mean differences at once.
+    if not is_seeded(spec):
+        return len(seeds) * convex_steps(PROBES["linear"], len(sentences), n_batches)
+    return len(set(seeds)) * scheduled_steps(spec, n_batches)

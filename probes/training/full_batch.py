@@ -18,77 +18,62 @@ from torch import Tensor
 from probes.common.terminal import progress
 from probes.training.batches import Batches, evaluation_slices
 from probes.training.family import FittedProbes, Linear, Parameters, ProbeFamily
-from probes.training.features import Features
 from probes.training.fitted import joined_probes, mean_loss
-from probes.training.losses import LogLoss, SquaredError
-
-_CONFIDENCE = 0.3
-"""Curvature of a fitted probe's loss, relative to a probe that knows only label frequencies."""
+from probes.training.losses import Loss, SquaredError
+from probes.training.preconditioning import (
+    Precondition,
+    centred,
+    parameters_of,
+    penalties,
+    point_of,
+)
 
 
 def fit_full_batch(
     train: Batches,
     family: ProbeFamily,
-    loss: LogLoss,
+    loss: Loss,
     start: Parameters,
     strengths: Tensor,
+    precondition: Precondition,
     n_steps: int,
+    tolerance: float = 0,
 ) -> Parameters:
     """Fit probes of a convex family by L-BFGS.
 
     Args:
-        train: features in their principal axes; labels and weights of shape (K, N) or (1, N).
+        train: labels and weights of shape (K, N) or (1, N).
         start: starting parameters, one weight and one bias; leading dimensions (L, K).
         strengths: L2 strengths. Shape (L, K).
+        n_steps, tolerance: see `minimise`.
     """
-    weight, bias = start
-    labels = train.labels.expand(weight.shape[1], -1)
-    sizes = [weight[0, 0].numel(), bias[0, 0].numel()]
-    weights = train.weights / train.weights.sum(1, keepdim=True)
-
-    def parameters_at(point: Tensor) -> Parameters:
-        weight_, bias_ = point.split(sizes, 2)
-        return [weight_.unflatten(2, weight.shape[2:]), bias_]
-
-    def point_of(weight: Tensor, bias: Tensor) -> Tensor:
-        return torch.cat([weight.flatten(2), bias], 2)
-
+    n_cells, n_features = start[0].shape[1], start[0].shape[3]
+    labels = train.labels.expand(n_cells, -1)
+    weights = (train.weights / train.weights.sum(1, keepdim=True)).expand(n_cells, -1)
     # Other devices have no float64.
-    exact = torch.float64 if weight.device.type in ("cpu", "cuda") else torch.float32
-    penalty = point_of(strengths[:, :, None, None].expand_as(weight), torch.zeros_like(bias))
+    exact = torch.float64 if strengths.device.type in ("cpu", "cuda") else torch.float32
+    penalty = penalties(strengths, n_features)
 
-    def evaluate(point: Tensor) -> tuple[Tensor, Tensor]:
-        parameters, value = parameters_at(point), 0.5 * (penalty * point * point).sum(2).to(exact)
-        gradient = penalty * point
+    def evaluate(point: Tensor, cells: Tensor) -> tuple[Tensor, Tensor]:
+        gradient = penalty[:, cells] * point
+        value = 0.5 * (gradient * point).sum((2, 3), dtype=exact)
+        parameters = parameters_of(point)
         for part in evaluation_slices(len(train.sentences)):
-            of_part = labels[:, part], weights[:, part]
+            of_part = labels[cells, part], weights[cells, part]
 
             def errors(outputs: Tensor, of_part: tuple[Tensor, Tensor] = of_part) -> Tensor:
                 value.add_(loss.total(outputs, *of_part))
                 return loss.errors(outputs, *of_part)
 
             x = train.features.kept_block(part)
-            gradient += point_of(*family.gradient(parameters, x, errors))
+            gradient += point_of(family.gradient(parameters, x, errors))
         return value, gradient
 
-    shares = loss.shares(labels, train.weights.expand_as(labels), bias.shape[2])
-    # ∂²loss / ∂w² = p (1 − p) E[x²] if p is the share of the class; a fitted probe is surer.
-    of_outputs = _CONFIDENCE * shares * (1 - shares)
-    of_weights = of_outputs[..., None] * _mean_squares(train.features)[:, None, None]
-    curvature = point_of(of_weights.expand_as(weight), of_outputs.expand_as(bias)) + penalty
-    return parameters_at(minimise(evaluate, point_of(weight, bias), curvature, n_steps))
+    start_point = centred(point_of(start), loss)
+    return parameters_of(minimise(evaluate, start_point, precondition, n_steps, tolerance))
 
 
-def _mean_squares(features: Features) -> Tensor:
-    """The mean square of each feature. Shape (L, H)."""
-    n_layers, n_examples, n_features = features.shape
-    total = torch.zeros(n_layers, n_features, device=features.device)
-    for part in evaluation_slices(n_examples):
-        total += features.kept_block(part).square().sum(1)
-    return total / n_examples
-
-
-PAIRS = 10
+PAIRS = 20
 """Number of recent steps from which curvature is estimated."""
 
 _DECREASE, _SHORTER, _SHORTEST = 1e-4, 0.4, 1e-3
@@ -98,32 +83,53 @@ shortened by the second number, at most down to the third."""
 _RESOLUTION = 1e-6
 """Smaller relative differences of values are rounding."""
 
-Evaluate = Callable[[Tensor], tuple[Tensor, Tensor]]
-"""From points (L, K, D) to values (L, K) and gradients (L, K, D)."""
+Evaluate = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+"""From points (L, k, …) of some cells, and the indices of these (k,), to values (L, k) and
+gradients (L, k, …)."""
 
 
 class _Pair(NamedTuple):
-    """A step and the change of the gradient. Each (L, K, D)."""
+    """A step and the change of the gradient. Each (L, K, …)."""
 
     step: Tensor
     change: Tensor
     inverse: Tensor
-    """1 / (step · change); 0 for a step without information on curvature. Shape (L, K, 1)."""
+    """1 / (step · change); 0 for a step without information on curvature. Shape (L, K)."""
 
 
-def minimise(evaluate: Evaluate, start: Tensor, curvature: Tensor, n_steps: int) -> Tensor:
-    """Take `n_steps` steps from `start`, and return the points reached. Shape (L, K, D).
+def minimise(
+    evaluate: Evaluate,
+    start: Tensor,
+    precondition: Precondition,
+    n_steps: int,
+    tolerance: float = 0,
+) -> Tensor:
+    """Take steps from `start` until they converge, and return the points reached. (L, K, …).
+
+    A problem has converged when two steps in a row promise to lower its value by less than
+    `tolerance` times the value; it then stays where it is.
 
     Args:
-        curvature: initial estimate of the second derivative along each coordinate; must not be a
-            thousand times too low. Shape (L, K, D).
+        precondition: initial estimate of the inverse Hessian times a gradient; must not be a
+            thousand times too high.
+        n_steps: the most steps.
     """
-    point = start
-    value, gradient = evaluate(point)
+    point, cells = start, torch.arange(start.shape[1], device=start.device)
+    value, gradient = evaluate(point, cells)
     pairs: deque[_Pair] = deque(maxlen=PAIRS)
-    for _ in range(n_steps):
-        direction = -_newton_step(gradient, pairs, curvature)
-        new_point, value, new_gradient = _shortened(evaluate, point, value, gradient, direction)
+    n_small = torch.zeros_like(value, dtype=torch.int64)
+    for n_done in range(n_steps):
+        direction = -_newton_step(gradient, pairs, precondition)
+        slope = _dot(gradient, direction)
+        n_small = torch.where(-slope < tolerance * value.abs(), n_small + 1, 0 * n_small)
+        # A value that is not finite stays so; whoever reads the loss reports it.
+        moving = (n_small < 2) & value.isfinite()
+        if not moving.any():
+            progress.advance(n_steps - n_done)
+            break
+        new_point, value, new_gradient = _shortened(
+            evaluate, point, value, gradient, direction, slope, moving
+        )
         step, change = new_point - point, new_gradient - gradient
         product = _dot(step, change)
         inverse = torch.where(product > 0, 1 / product, 0.0).nan_to_num(posinf=0.0)
@@ -133,51 +139,71 @@ def minimise(evaluate: Evaluate, start: Tensor, curvature: Tensor, n_steps: int)
     return point
 
 
-def _newton_step(gradient: Tensor, pairs: Iterable[_Pair], curvature: Tensor) -> Tensor:
+def _newton_step(gradient: Tensor, pairs: Iterable[_Pair], precondition: Precondition) -> Tensor:
     """The product of the estimated inverse Hessian and the gradient: the two-loop recursion."""
     pairs, product, shares = list(pairs), gradient, []
     for pair in reversed(pairs):
         share = pair.inverse * _dot(pair.step, product)
-        product = product - share * pair.change
+        product = product - _wide(share, product) * pair.change
         shares.append(share)
-    product = product / curvature
-    if pairs:  # scaled as in equation 7.20, here in units of `curvature`
+    product = precondition(product)
+    if pairs:  # scaled as in equation 7.20, here in units of `precondition`
         last = pairs[-1]
-        size = last.inverse * _dot(last.change, last.change / curvature)
-        product = torch.where(size > 0, product / size, product)
+        size = last.inverse * _dot(last.change, precondition(last.change))
+        product = product / _wide(torch.where(size > 0, size, 1.0), product)
     for pair, share in zip(pairs, reversed(shares), strict=True):
-        product = product + (share - pair.inverse * _dot(pair.change, product)) * pair.step
+        share = share - pair.inverse * _dot(pair.change, product)
+        product = product + _wide(share, product) * pair.step
     return product
 
 
 def _shortened(
-    evaluate: Evaluate, point: Tensor, value: Tensor, gradient: Tensor, direction: Tensor
+    evaluate: Evaluate,
+    point: Tensor,
+    value: Tensor,
+    gradient: Tensor,
+    direction: Tensor,
+    slope: Tensor,
+    moving: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Point, value and gradient of each problem after a step, shortened as far as needed.
 
     If even the shortest step does not decrease the value, the point stays.
+
+    Args:
+        slope: derivative of each value along the direction. Shape (L, K).
+        moving: True for problems that take a step. Shape (L, K).
     """
-    slope = _dot(gradient, direction)[..., 0]
+    new_point, new_value, new_gradient = point.clone(), value.clone(), gradient.clone()
     length = torch.ones_like(slope)
-    while True:
-        new_point = point + length[..., None] * direction
-        new_value, new_gradient = evaluate(new_point)
+    while moving.any():
+        cells = moving.any(0).nonzero().flatten()
+        tried = point[:, cells] + _wide(length[:, cells], point) * direction[:, cells]
+        tried_value, tried_gradient = evaluate(tried, cells)
         promised = value + _DECREASE * length * slope + _RESOLUTION * value.abs()
-        better = new_value <= promised
-        if (better | (length < _SHORTEST)).all():
-            break
-        length = torch.where(better, length, _SHORTER * length)
-    takes_step = better[..., None]
-    return (
-        torch.where(takes_step, new_point, point),
-        torch.where(better, new_value, value),
-        torch.where(takes_step, new_gradient, gradient),
-    )
+        better = moving[:, cells] & (tried_value <= promised[:, cells])
+        new_point[:, cells] = torch.where(_wide(better, point), tried, new_point[:, cells])
+        new_value[:, cells] = torch.where(better, tried_value, new_value[:, cells])
+        new_gradient[:, cells] = torch.where(
+            _wide(better, point), tried_gradient, new_gradient[:, cells]
+        )
+        moving = moving & (length >= _SHORTEST)
+        moving[:, cells] &= ~better
+        length = torch.where(moving, _SHORTER * length, length)
+    return new_point, new_value, new_gradient
 
 
 def _dot(a: Tensor, b: Tensor) -> Tensor:
-    """Dot products of (L, K, D) along D. Shape (L, K, 1)."""
-    return (a * b).sum(2, keepdim=True)
+    """Dot products of each problem's vectors. Shape (L, K)."""
+    # Other devices have no float64.
+    exact = torch.float64 if a.device.type in ("cpu", "cuda") else torch.float32
+    return (a * b).flatten(2).sum(2, dtype=exact)
+
+
+def _wide(numbers: Tensor, vectors: Tensor) -> Tensor:
+    """Numbers of problems (L, K) in the shape and type of their vectors."""
+    dtype = numbers.dtype if numbers.dtype == torch.bool else vectors.dtype
+    return numbers.to(dtype).view(*numbers.shape, *[1] * (vectors.dim() - 2))
 
 
 def ridge(

@@ -5,13 +5,21 @@ Labels and weights have shape (L, K, N), or (K, N) if layers share them.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
 
 class CrossEntropy:
-    """Negative log-likelihood in nats of class indices; outputs are logits."""
+    """Negative log-likelihood in nats of class indices; outputs are logits.
+
+    Attributes:
+        shift_invariant: whether the same number added to all outputs changes nothing.
+    """
+
+    shift_invariant: ClassVar[bool] = True
 
     def total(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         """Sum over examples. Shape (L, K)."""
@@ -23,19 +31,20 @@ class CrossEntropy:
         errors.scatter_add_(2, index, errors.new_full((1,), -1.0).expand(index.shape))
         return errors.mul_(weights.unsqueeze(-2))
 
+    def curvatures(self, outputs: Tensor) -> Tensor:
+        """Second derivative with respect to each output, p (1 − p). Shape (L, K, C, N)."""
+        p = outputs.softmax(2)
+        return p * (1 - p)
+
     def log_probabilities(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Log-probability of the label, which is one decision. Shape (L, K, 1, N)."""
         return outputs.log_softmax(2).gather(2, _index(labels, outputs))
 
-    def shares(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
-        """Share of examples with each class, after adding 1/2 to counts. Shape (K, C)."""
+    def start(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
+        """Biases that predict the share of each class, after adding 1/2 to counts. Shape (K, C)."""
         count = torch.zeros(len(labels), n_outputs, device=weights.device)
         count.scatter_add_(1, labels, weights).add_(0.5)
-        return count / count.sum(1, keepdim=True)
-
-    def prior(self, shares: Tensor) -> Tensor:
-        """Logarithms of the shares. Shape (K, C)."""
-        return shares.log()
+        return (count / count.sum(1, keepdim=True)).log()
 
     def decide(self, outputs: Tensor) -> Tensor:
         """The most probable class. Shape (L, K, N)."""
@@ -46,6 +55,8 @@ class CrossEntropy:
 class SquaredError:
     """Half the squared error of numbers; C is 1."""
 
+    shift_invariant: ClassVar[bool] = False
+
     def total(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         """Sum over examples. Shape (L, K)."""
         return 0.5 * ((outputs.squeeze(2) - labels).square() * weights).sum(-1)
@@ -53,6 +64,14 @@ class SquaredError:
     def errors(self, outputs: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         """Derivative with respect to the outputs. Shape (L, K, C, N)."""
         return (outputs - labels.unsqueeze(-2)).mul_(weights.unsqueeze(-2))
+
+    def curvatures(self, outputs: Tensor) -> Tensor:
+        """Second derivative with respect to the output, 1. Shape (L, K, 1, N)."""
+        return torch.ones_like(outputs)
+
+    def start(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
+        """Bias of a probe without features: the mean. Shape (K, 1)."""
+        return (labels * weights).sum(1, keepdim=True) / weights.sum(1, keepdim=True)
 
     def decide(self, outputs: Tensor) -> Tensor:
         """The number itself. Shape (L, K, N)."""
@@ -75,6 +94,8 @@ class BinaryCrossEntropy:
         sets: 1.0 for the labels in each set. Shape (S, C).
     """
 
+    shift_invariant: ClassVar[bool] = False
+
     def __init__(self, sets: Tensor) -> None:
         self._sets = sets
 
@@ -86,19 +107,20 @@ class BinaryCrossEntropy:
         """Derivative with respect to the outputs. Shape (L, K, C, N)."""
         return outputs.sigmoid().sub_(self._indicators(labels)).mul_(weights.unsqueeze(-2))
 
+    def curvatures(self, outputs: Tensor) -> Tensor:
+        """Second derivative with respect to each output, p (1 − p). Shape (L, K, C, N)."""
+        p = outputs.sigmoid()
+        return p * (1 - p)
+
     def log_probabilities(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Log-probability of each label's presence or absence. Shape (L, K, C, N)."""
         indicators = self._indicators(labels)
         return (indicators * outputs).sub_(softplus(outputs))
 
-    def shares(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
-        """Share of examples with each label, after adding 1/2 to counts. Shape (K, C)."""
+    def start(self, labels: Tensor, weights: Tensor, n_outputs: int) -> Tensor:
+        """Biases that predict the share of each label, after adding 1/2 to counts. Shape (K, C)."""
         counts = (self._indicators(labels) * weights.unsqueeze(-2)).sum(-1)
-        return (counts + 0.5) / (weights.sum(-1, keepdim=True) + 1)
-
-    def prior(self, shares: Tensor) -> Tensor:
-        """Log-odds of the shares. Shape (K, C)."""
-        return shares.logit()
+        return ((counts + 0.5) / (weights.sum(-1, keepdim=True) + 1)).logit()
 
     def decide(self, outputs: Tensor) -> Tensor:
         """Bits of the labels with p > 1/2, as `numpy.packbits` packs them. (L, K, N, bytes)."""

@@ -24,6 +24,7 @@ from probes.training.families import family_of
 from probes.training.family import Parameters, ProbeFamily
 from probes.training.full_batch import fit_full_batch
 from probes.training.losses import log_loss
+from probes.training.preconditioning import diagonal
 
 SHARES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25.0, 50.0, 100.0)
 """Ends of the blocks, in percent of the examples (Voita & Titov 2020, section 3.2)."""
@@ -210,9 +211,13 @@ def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
         prefix = replace(sent, features=in_axes.features).part(slice(0, start))
         if start == ends[0]:
             # Start from biases that predict the label frequencies.
-            shares = loss.shares(prefix.labels, prefix.weights, n_classes)
-            parameters[-1] = loss.prior(shares).expand_as(parameters[-1])
-        parameters = fit_full_batch(prefix, family, loss, parameters, strengths, PREFIX_STEPS)
+            bias = loss.start(prefix.labels, prefix.weights, n_classes)
+            parameters[-1] = bias.expand_as(parameters[-1])
+        bias = loss.start(prefix.labels, prefix.weights, n_classes).expand_as(parameters[-1])
+        precondition = diagonal(prefix, loss, bias, strengths)
+        parameters = fit_full_batch(
+            prefix, family, loss, parameters, strengths, precondition, PREFIX_STEPS
+        )
         block = sent.part(slice(start, end))
         cost, words = sentence_bits(
             family, in_axes.rotated_back(parameters), block, n_classes, start

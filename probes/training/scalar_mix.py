@@ -40,7 +40,7 @@ from probes.training.family import LossGradient, Parameters, ProbeFamily
 from probes.training.features import Features, InAxes
 from probes.training.fitted import mean_loss
 from probes.training.losses import loss_for
-from probes.training.trainer import Adam, initial_rate
+from probes.training.trainer import Adam, convex_rate
 
 MIX_BATCH = 256
 """Examples per step."""
@@ -161,7 +161,7 @@ def learn_mixes(
     n_batches = len(train.bounds) - 1
     weights = bootstrap_batches(train, samples).weights[:, None]
     weights = weights / (weights.sum(-1, keepdim=True) / n_batches)
-    of_probes = Adam(parameters, initial_rate(family, spec, n_features))
+    of_probes = Adam(parameters, convex_rate(spec, n_features))
     of_mixes = Adam([logits], _LEARNING_RATE)
     n_steps = mix_steps(train.sentences.cpu())
     check_at = {math.ceil(n_steps * i / spec.checks) for i in range(1, spec.checks + 1)}

@@ -23,15 +23,13 @@ _WIDTH = 512
 """Number of features for which a convex fit has the learning rate of the specification."""
 
 
-def initial_rate(family: ProbeFamily, spec: ProbeSpec, n_features: int) -> float:
-    """Adam's initial learning rate.
+def convex_rate(spec: ProbeSpec, n_features: int) -> float:
+    """Adam's initial learning rate in convex fits.
 
     A step of Adam moves an output in proportion to the number of features. Convex fits are not
     stopped by dev loss, so they need smaller steps for wide features. Narrow features have larger
     weights, which larger steps reach sooner.
     """
-    if not family.convex:
-        return spec.learning_rate
     ratio = _WIDTH / n_features
     return spec.learning_rate * min(ratio, math.sqrt(ratio))
 
@@ -76,8 +74,6 @@ class Trainer:
 class MinibatchFit:
     """A fit of cells (layer, k). Each cell keeps the parameters with the least dev loss.
 
-    Convex families are fitted to features in their principal axes, and the result is rotated back.
-
     Args:
         start: starting parameters. Leading dimensions (L, K), or (L, 1) if cells share them.
         strengths: L2 strengths. Shape (L, K).
@@ -97,15 +93,9 @@ class MinibatchFit:
         order: int = 0,
     ) -> None:
         self.trainer, self.strengths = trainer, strengths
-        train, convex = trainer.train, trainer.family.convex
+        train = trainer.train
         cells, device = strengths.shape[1], train.features.device
         self.start = [p.expand(-1, cells, *p.shape[2:]).to(device) for p in start]
-        self._axes = train.features.in_principal_axes if convex else None
-        if self._axes is not None:
-            self.start = self._axes.rotated(self.start)
-        self._features = train.features if self._axes is None else self._axes.features
-        # If dev is checked only at the end, the last steps have to be small.
-        self._decay = 2 if convex else 1
         n_batches = len(train.bounds) - 1
         # Divided by the mean weight of a batch, so that examples of a small batch count no more.
         self._weights = train.weights / (train.weights.sum(1, keepdim=True) / n_batches)
@@ -116,12 +106,11 @@ class MinibatchFit:
         """Start from `parameters`, which later steps update in place."""
         self._parameters = parameters
         trainer, strengths = self.trainer, self.strengths
-        n_features = self._features.shape[2]
-        self._adam = Adam(parameters, initial_rate(trainer.family, trainer.spec, n_features))
+        self._adam = Adam(parameters, trainer.spec.learning_rate)
         checks = trainer.spec.checks
         self._check_at = {math.ceil(self.n_steps * i / checks) for i in range(1, checks + 1)}
         self.best = FittedProbes(
-            [p.clone() for p in self._current_parameters()],
+            [p.clone() for p in parameters],
             strengths,
             torch.zeros_like(strengths),
             torch.full_like(strengths, math.inf),
@@ -130,7 +119,7 @@ class MinibatchFit:
     def batch(self) -> tuple[Tensor, Tensor, Tensor]:
         """Next batch: features (L, n, H), labels and weights (K, n) or (1, n)."""
         part, mask = next(self._batches)
-        x = self._features.kept_block(part)
+        x = self.trainer.train.features.kept_block(part)
         return x, self.trainer.train.labels[:, part], self._weights[:, part] * mask
 
     def step(self, number: int, gradients: Sequence[Tensor]) -> None:
@@ -138,26 +127,21 @@ class MinibatchFit:
         penalty = self.strengths[:, :, None, None]
         for weight, gradient in zip(self._parameters[::2], gradients[::2], strict=True):
             gradient.addcmul_(weight, penalty)
-        self._adam.step(gradients, (1 - number / self.n_steps) ** self._decay)
+        self._adam.step(gradients, 1 - number / self.n_steps)
         progress.advance()
         if number in self._check_at:
             self._keep_best(number / self.n_steps)
 
-    def _current_parameters(self) -> Parameters:
-        """Current parameters, in the axes of the features as given."""
-        if self._axes is None:
-            return self._parameters
-        return self._axes.rotated_back(self._parameters)
-
     def _keep_best(self, share: float) -> None:
         """Keep the parameters of cells whose dev loss is the least so far."""
         trainer, best = self.trainer, self.best
-        parameters, often = self._current_parameters(), trainer.spec.checks > 1
-        dev_loss = mean_loss(trainer.family, trainer.loss, parameters, trainer.dev, repeated=often)
+        dev_loss = mean_loss(
+            trainer.family, trainer.loss, self._parameters, trainer.dev, repeated=True
+        )
         better = dev_loss < best.dev_loss
         best_parameters = [
             torch.where(better.view(*better.shape, *[1] * (p.dim() - 2)), p, old)
-            for p, old in zip(parameters, best.parameters, strict=True)
+            for p, old in zip(self._parameters, best.parameters, strict=True)
         ]
         self.best = replace(
             best,

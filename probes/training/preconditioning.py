@@ -1,0 +1,161 @@
+"""Preconditioners of convex fits: estimates of the inverse Hessian at some parameters.
+
+Points of L-BFGS are (L, K, C, H + 1), the weights of each output and its bias last. The Hessian of
+the loss has a block for each pair of outputs. That of output c with itself is
+
+    sum_i w_i h_ic x_i x_iᵀ / sum_i w_i + strength · I,     h_ic = ∂²loss_i / ∂o_ic²,
+
+where x_i ends with a 1, which has no penalty. Preconditioners leave out all other blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from probes.training.batches import Batches, evaluation_slices
+from probes.training.family import Parameters, ProbeFamily
+from probes.training.losses import Loss
+
+Precondition = Callable[[Tensor], Tensor]
+"""From gradients to estimates of the inverse Hessian times these. Each (L, K, C, H + 1)."""
+
+DRAWS = 1 << 11
+"""Examples from which the block of an output is estimated."""
+
+WIDEST = 1 << 9
+"""Features of a block, those with the most variance; of the others the diagonal is used."""
+
+_SHRINKAGE = 0.1
+"""Share of the diagonal in an estimated block, since examples are few for so many entries."""
+
+_CONFIDENCE = 0.3
+"""Curvature of a fitted probe's loss, relative to a probe that knows only label frequencies."""
+
+
+def point_of(parameters: Parameters) -> Tensor:
+    """Weights (L, K, C, H) and biases (L, K, C) as one tensor."""
+    weight, bias = parameters
+    return torch.cat([weight, bias[..., None]], 3)
+
+
+def parameters_of(point: Tensor) -> Parameters:
+    """The inverse of `point_of`."""
+    return [point[..., :-1].contiguous(), point[..., -1]]
+
+
+def penalties(strengths: Tensor, n_features: int) -> Tensor:
+    """L2 strength of each coordinate of a point. Shape (L, K, 1, H + 1)."""
+    of_weights = strengths[:, :, None, None].expand(-1, -1, 1, n_features)
+    return torch.cat([of_weights, torch.zeros_like(of_weights[..., :1])], 3)
+
+
+def centred(point: Tensor, loss: Loss) -> Tensor:
+    """The point without the mean over outputs, if the loss does not depend on it.
+
+    Only the penalty bends that direction, so that steps along it would never end. At the optimum
+    the mean is 0.
+    """
+    return point - point.mean(2, keepdim=True) if loss.shift_invariant else point
+
+
+def diagonal(train: Batches, loss: Loss, bias: Tensor, strengths: Tensor) -> Precondition:
+    """The diagonal, far from the optimum: the curvature of outputs is that without features.
+
+    Args:
+        train: features in their principal axes.
+        bias: biases of probes without features. Shape (L, K, C).
+        strengths: L2 strengths. Shape (L, K).
+    """
+    n_layers, n_examples, n_features = train.features.shape
+    squares = torch.ones(n_layers, n_features + 1, device=bias.device)
+    for part in evaluation_slices(n_examples):
+        squares[:, :-1] += train.features.kept_block(part).square().sum(1) / n_examples
+    squares[:, :-1] -= 1
+    of_outputs = _CONFIDENCE * loss.curvatures(bias[..., None])
+    curvature = of_outputs * squares[:, None, None] + penalties(strengths, n_features)
+    return lambda gradient: gradient / curvature
+
+
+def output_blocks(
+    train: Batches,
+    family: ProbeFamily,
+    loss: Loss,
+    parameters: Parameters,
+    strengths: Tensor,
+) -> Precondition:
+    """The block of each output, estimated from examples drawn in proportion to w h.
+
+    So a rare class is represented by the few examples that it is uncertain about.
+
+    Args:
+        train: features in their principal axes, held in memory or in a file.
+        parameters: where the Hessian is estimated. Leading dimensions (L, K), or (L, 1) for one
+            estimate that all cells share.
+        strengths: L2 strengths. Shape (L, K).
+    """
+    values = train.features.held
+    assert values is not None
+    n_layers, n_examples, n_features = values.shape
+    _, n_cells, n_outputs, _ = parameters[0].shape
+    examples, shares = zip(
+        *(
+            _drawn_examples(train, family, loss, [p[i : i + 1] for p in parameters], i)
+            for i in range(n_layers)
+        ),
+        strict=True,
+    )
+    examples, shares = torch.stack(examples), torch.stack(shares)
+    first = max(0, n_features - WIDEST)
+    penalty = penalties(strengths[:, :1], n_features).squeeze(2)
+    n_wide = n_features - first + 1
+    diagonals = values.new_empty(n_layers, n_cells, n_outputs, first)
+    inverses = values.new_empty(n_layers, n_cells, n_outputs, n_wide, n_wide)
+    layer_start = torch.arange(n_layers, device=values.device)[:, None] * n_examples
+    for cell in range(n_cells):
+        for output in range(n_outputs):
+            index = (layer_start + examples[:, cell, output]).flatten()
+            x = values.flatten(0, 1).index_select(0, index).view(n_layers, -1, n_features)
+            scale = shares[:, cell, output, :, None].sqrt()
+            x = torch.cat([x * scale, scale], 2)
+            diagonals[:, cell, output] = x[..., :first].square().sum(1) + penalty[:, 0, :first]
+            block = x[..., first:].mT @ x[..., first:]
+            # TODO
+            own = block.diagonal(dim1=1, dim2=2).clone()
+            block.mul_(1 - _SHRINKAGE)
+            block.diagonal(dim1=1, dim2=2).add_(_SHRINKAGE * own + penalty[:, 0, first:] + 1e-9)
+            inverses[:, cell, output] = torch.cholesky_inverse(torch.linalg.cholesky(block))
+
+    def precondition(gradient: Tensor) -> Tensor:
+        gradient = centred(gradient, loss)
+        step = torch.empty_like(gradient)
+        step[..., :first] = gradient[..., :first] / diagonals
+        step[..., first:] = (inverses @ gradient[..., first:, None]).squeeze(-1)
+        return centred(step, loss)
+
+    return precondition
+
+
+def _drawn_examples(
+    train: Batches, family: ProbeFamily, loss: Loss, parameters: Parameters, layer: int
+) -> tuple[Tensor, Tensor]:
+    """Examples drawn at one layer, and the weight of each in the sum. Each (K, C, M)."""
+    n_examples = len(train.sentences)
+    parts = []
+    for part in evaluation_slices(n_examples):
+        x = train.features.kept_block(part)[layer : layer + 1]
+        parts.append(loss.curvatures(family.outputs(parameters, x)) * train.weights[:, None, part])
+    curvatures = torch.cat(parts, 3)[0] / train.weights.sum(1)[:, None, None]
+    if n_examples <= DRAWS:
+        return torch.arange(n_examples, device=curvatures.device).expand_as(curvatures), curvatures
+    # Other devices have no float64.
+    exact = curvatures if curvatures.device.type == "cuda" else curvatures.cpu()
+    cumulated = exact.double().cumsum(2)
+    total = cumulated[..., -1:]
+    generator = torch.Generator().manual_seed(0)
+    strata = torch.arange(DRAWS) + torch.rand(DRAWS, generator=generator, dtype=torch.float64)
+    points = strata.to(total) / DRAWS * total
+    examples = torch.searchsorted(cumulated, points).clamp_max_(n_examples - 1)
+    return examples.to(curvatures.device), (total / DRAWS).to(curvatures).expand(examples.shape)
