@@ -22,17 +22,17 @@ class ProbeSpec(Frozen):
     """L2 strengths from which linear regression in closed form takes the best by dev loss."""
     learning_rate: float
     """Adam's initial learning rate; for a convex family that for 512 features (see
-    `probes.training.trainer.initial_rate`)."""
+    `probes.training.trainer.convex_rate`)."""
     batch: int = Field(default=512, ge=1, le=512)
     """Examples per step of Adam."""
     epochs: int
-    """Passes of Adam over the training examples. After them a convex probe is fitted until it
+    """Passes of Adam over the training examples; from there a convex probe is fitted until it
     converges (see `probes.training.convex`)."""
     min_steps: int = 0
     """The least number of steps, however few `epochs` take."""
     checks: int = 1
-    """Number of evaluations of the dev loss; the best parameters are kept. That of a convex probe is
-    evaluated at the end."""
+    """Number of evaluations of the dev loss; the best parameters are kept. A convex probe is
+    evaluated at its optimum."""
 
     @property
     def digest(self) -> str:
@@ -46,6 +46,7 @@ PROBES: dict[str, ProbeSpec] = {
         ridge_l2=(3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1),
         learning_rate=0.02,
         epochs=5,
+        min_steps=200,
     ),
     "mlp": ProbeSpec(
         family="mlp",

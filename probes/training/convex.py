@@ -1,7 +1,6 @@
 """Fits of convex families to their optimum, in the principal axes of the features.
 
-A start of few passes, of Adam or of L-BFGS, ends where the curvature of each output can be
-estimated. L-BFGS with these estimates then converges.
+Passes of Adam end where the curvature of each output can be estimated. L-BFGS converges from there.
 """
 
 from __future__ import annotations
@@ -17,69 +16,65 @@ from torch import Tensor
 from probes.common.terminal import progress
 from probes.records.probe_spec import ProbeSpec
 from probes.training.batches import Batches, shuffled_batches
-from probes.training.family import FittedProbes, Parameters, ProbeFamily
+from probes.training.family import FittedProbes, Parameters
 from probes.training.features import InMemory
 from probes.training.fitted import mean_loss
 from probes.training.full_batch import fit_full_batch
-from probes.training.losses import Loss
 from probes.training.preconditioning import diagonal, output_blocks
-from probes.training.trainer import Adam, Trainer, convex_rate
+from probes.training.trainer import Adam, Trainer, convex_rate, scheduled_steps
 
-FEW = 1 << 14
-"""Up to this many training examples, every step of a convex fit reads all of them.
-
-Few examples make few batches, but Adam needs hundreds of steps. With many examples, a whole pass is
-too expensive for a single step.
-"""
-
-FEW_STEPS = 15
-"""Steps from such a start to where curvature is estimated."""
-
-TOLERANCE = 1e-5
+TOLERANCE = 5e-6
 """A fit ends when two steps in a row promise to lower the loss by less than this share of it. At
 least 99.9 % of test predictions are then those of the optimum (docs/performance.md)."""
+
+SAMPLE_TOLERANCE = 3e-4
+"""The same for bootstrap samples. Their scores vary by far more than is left to gain."""
 
 MOST_STEPS = 200
 """Steps of L-BFGS after which a fit ends, converged or not."""
 
 
-def convex_steps(spec: ProbeSpec, n_examples: int, n_batches: int) -> int:
-    """Number of steps of a fit, for progress bars."""
-    first = FEW_STEPS if n_examples <= FEW else spec.epochs * n_batches
-    return first + MOST_STEPS
+def convex_steps(spec: ProbeSpec, n_batches: int) -> int:
+    """The most steps of a fit, for progress bars."""
+    return scheduled_steps(spec, n_batches) + MOST_STEPS
 
 
 def fit_convex(
-    trainer: Trainer, n_outputs: int, strengths: Tensor, start: Parameters | None = None
+    trainer: Trainer,
+    n_outputs: int,
+    strengths: Tensor,
+    tolerances: Tensor,
+    start: Parameters | None = None,
 ) -> FittedProbes:
-    """Fit cells of a convex family with strengths (L, K); see `fit`."""
-    family, loss, spec = trainer.family, trainer.loss, trainer.spec
+    """Fit K cells of a convex family to L layers.
+
+    Args:
+        strengths: L2 strengths. Shape (L, K).
+        tolerances: a tolerance for each cell. Shape (K,).
+        start: see `probes.training.fit.fit`.
+    """
+    family, loss, n_cells = trainer.family, trainer.loss, strengths.shape[1]
     in_axes = trainer.train.features.in_principal_axes
-    train = replace(trainer.train, features=in_axes.features)
+    trainer = trainer.with_train(replace(trainer.train, features=in_axes.features))
+    curvature_weights = trainer.train.weights
     if start is None:
-        start = in_axes.rotated(_frequencies(trainer, n_outputs, strengths))
-        start = _first_steps(train, family, loss, start, strengths, spec)
-        weights = train.weights
+        start = _after_adam(trainer, n_outputs, strengths)
     else:
+        # One estimate, which all cells share.
         start = in_axes.rotated(start)
-        weights = torch.ones_like(train.weights[:1])
+        curvature_weights = torch.ones_like(curvature_weights[:1])
     fitted = []
-    for layers, of_layers in _by_layers(train):
-        at_start = [p[layers] for p in start]
-        precondition = output_blocks(
-            replace(of_layers, weights=weights), family, loss, at_start, strengths[layers]
-        )
-        at_start = [p.expand(-1, strengths.shape[1], *p.shape[2:]) for p in at_start]
+    for layers, train in _by_layers(trainer.train):
+        at_start, strength = [p[layers] for p in start], strengths[layers]
+        weighted = replace(train, weights=curvature_weights)
+        if train.features.held is None:
+            precondition = diagonal(train, loss, at_start[-1], strength)
+        else:
+            precondition = output_blocks(weighted, family, loss, at_start, strength)
+        at_start = [p.expand(-1, n_cells, *p.shape[2:]) for p in at_start]
         fitted.append(
             fit_full_batch(
-                of_layers,
-                family,
-                loss,
-                at_start,
-                strengths[layers],
-                precondition,
-                MOST_STEPS,
-                TOLERANCE,
+                train, family, loss, at_start, strength, precondition, MOST_STEPS, tolerances
             )
         )
     parameters = in_axes.rotated_back([torch.cat(parts) for parts in zip(*fitted, strict=True)])
@@ -88,43 +83,29 @@ def fit_convex(
 
 
 def _by_layers(train: Batches) -> Iterator[tuple[slice, Batches]]:
-    """Layers that take their steps together: each alone on a CPU, which has no use for wider
-    products, so that none waits for the slowest.
+    """Layers that take their steps together.
+
+    On a CPU each is alone and none waits for the slowest; a GPU needs the wider products.
     """
-    if train.features.device.type != "cpu" or train.features.held is None:
+    held = train.features.held
+    if train.features.device.type != "cpu" or held is None:
         yield slice(None), train
         return
-    for layer in range(train.features.shape[0]):
-        part = slice(layer, layer + 1)
-        yield part, replace(train, features=InMemory(train.features.held[part]))
+    for layer in range(len(held)):
+        layers = slice(layer, layer + 1)
+        yield layers, replace(train, features=InMemory(held[layers]))
 
 
-def _frequencies(trainer: Trainer, n_outputs: int, strengths: Tensor) -> Parameters:
-    """Probes of each cell that predict the label frequencies."""
+def _after_adam(trainer: Trainer, n_outputs: int, strengths: Tensor) -> Parameters:
+    """Parameters after passes of Adam, which start from the label frequencies."""
+    train, family, loss, spec = trainer.train, trainer.family, trainer.loss, trainer.spec
     n_cells = strengths.shape[1]
-    *weights, bias = trainer.initial([0] * n_cells, n_outputs)
-    labels, counts = (x.expand(n_cells, -1) for x in (trainer.train.labels, trainer.train.weights))
-    bias = trainer.loss.start(labels, counts, n_outputs).expand_as(bias)
-    return [p.to(strengths.device) for p in (*weights, bias)]
-
-
-def _first_steps(
-    train: Batches,
-    family: ProbeFamily,
-    loss: Loss,
-    start: Parameters,
-    strengths: Tensor,
-    spec: ProbeSpec,
-) -> Parameters:
-    """Passes of Adam over the examples, or steps of L-BFGS if they are few."""
-    if len(train.sentences) <= FEW:
-        precondition = diagonal(train, loss, start[-1], strengths)
-        return fit_full_batch(
-            train, family, loss, start, strengths, precondition, FEW_STEPS, TOLERANCE
-        )
-    parameters = [p.contiguous().clone() for p in start]
+    labels, counts = (x.expand(n_cells, -1) for x in (train.labels, train.weights))
+    weight, bias = trainer.initial([0] * n_cells, n_outputs)
+    bias = loss.start(labels, counts, n_outputs).expand_as(bias)
+    parameters = [p.to(strengths.device).contiguous().clone() for p in (weight, bias)]
     n_batches = len(train.bounds) - 1
-    n_steps = spec.epochs * n_batches
+    n_steps = scheduled_steps(spec, n_batches)
     # Divided by the mean weight of a batch, so that examples of a small batch count no more.
     weights = train.weights / (train.weights.sum(1, keepdim=True) / n_batches)
     adam = Adam(parameters, convex_rate(spec, train.features.shape[2]))

@@ -23,7 +23,7 @@ from probes.training.batches import (
     evaluation_slices,
     rebatched,
 )
-from probes.training.convex import convex_steps, fit_convex
+from probes.training.convex import SAMPLE_TOLERANCE, TOLERANCE, convex_steps, fit_convex
 from probes.training.families import family_of, is_seeded
 from probes.training.family import FittedProbes, Parameters
 from probes.training.features import Features
@@ -85,13 +85,15 @@ def fit(
     prior = torch.tensor(spec.l2, device=train.features.device) / train.features.shape[1]
     if family.convex:
         strength = prior.expand(n_layers, len(seeds)).contiguous()
-        return fit_convex(trainer, n_outputs, strength, start)
+        tolerances = [SAMPLE_TOLERANCE if seed.sample else TOLERANCE for seed in seeds]
+        return fit_convex(trainer, n_outputs, strength, torch.tensor(tolerances), start)
     groups = cells_by(seeds)
 
     def fit_of(cells: list[int]) -> MinibatchFit:
         seed = seeds[cells[0]].seed
         # Skip unused examples: a bootstrap sample lacks more than a third of the sentences.
-        of_draw = trainer.of_cells(cells).without_unused()
+        of_draw = trainer.of_cells(cells)
+        of_draw = of_draw.with_train(of_draw.train.without_unused())
         start = trainer.initial([seed], n_outputs)
         return MinibatchFit(of_draw, start, prior.expand(n_layers, len(cells)), seed)
 
@@ -179,8 +181,8 @@ def fit_steps(
         return len({(seed.sample, row) for seed, row in zip(seeds, rows, strict=True)})
     n_batches = len(batch_bounds(sentences, spec.batch)) - 1
     if family.convex:
-        return convex_steps(spec, len(sentences), n_batches)
+        return convex_steps(spec, n_batches)
     # Solved from class means: sparse probes cell by cell, mean differences at once.
     if not is_seeded(spec):
-        return len(seeds) * convex_steps(PROBES["linear"], len(sentences), n_batches)
+        return len(seeds) * convex_steps(PROBES["linear"], n_batches)
     return len(set(seeds)) * scheduled_steps(spec, n_batches)

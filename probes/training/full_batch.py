@@ -37,7 +37,7 @@ def fit_full_batch(
     strengths: Tensor,
     precondition: Precondition,
     n_steps: int,
-    tolerance: float = 0,
+    tolerances: Tensor | None = None,
 ) -> Parameters:
     """Fit probes of a convex family by L-BFGS.
 
@@ -45,7 +45,7 @@ def fit_full_batch(
         train: labels and weights of shape (K, N) or (1, N).
         start: starting parameters, one weight and one bias; leading dimensions (L, K).
         strengths: L2 strengths. Shape (L, K).
-        n_steps, tolerance: see `minimise`.
+        n_steps, tolerances: see `minimise`.
     """
     n_cells, n_features = start[0].shape[1], start[0].shape[3]
     labels = train.labels.expand(n_cells, -1)
@@ -70,10 +70,10 @@ def fit_full_batch(
         return value, gradient
 
     start_point = centred(point_of(start), loss)
-    return parameters_of(minimise(evaluate, start_point, precondition, n_steps, tolerance))
+    return parameters_of(minimise(evaluate, start_point, precondition, n_steps, tolerances))
 
 
-PAIRS = 20
+PAIRS = 10
 """Number of recent steps from which curvature is estimated."""
 
 _DECREASE, _SHORTER, _SHORTEST = 1e-4, 0.4, 1e-3
@@ -102,26 +102,29 @@ def minimise(
     start: Tensor,
     precondition: Precondition,
     n_steps: int,
-    tolerance: float = 0,
+    tolerances: Tensor | None = None,
 ) -> Tensor:
     """Take steps from `start` until they converge, and return the points reached. (L, K, …).
 
     A problem has converged when two steps in a row promise to lower its value by less than
-    `tolerance` times the value; it then stays where it is.
+    the tolerance of its cell times the value; it then stays where it is.
 
     Args:
         precondition: initial estimate of the inverse Hessian times a gradient; must not be a
             thousand times too high.
         n_steps: the most steps.
+        tolerances: tolerances of the cells (K,); by default all steps are taken.
     """
     point, cells = start, torch.arange(start.shape[1], device=start.device)
     value, gradient = evaluate(point, cells)
     pairs: deque[_Pair] = deque(maxlen=PAIRS)
     n_small = torch.zeros_like(value, dtype=torch.int64)
+    tolerance = torch.zeros(()) if tolerances is None else tolerances
+    tolerance = tolerance.to(value)
     for n_done in range(n_steps):
         direction = -_newton_step(gradient, pairs, precondition)
         slope = _dot(gradient, direction)
-        n_small = torch.where(-slope < tolerance * value.abs(), n_small + 1, 0 * n_small)
+        n_small = torch.where(-slope < tolerance * value.abs(), n_small + 1, 0)
         # A value that is not finite stays so; whoever reads the loss reports it.
         moving = (n_small < 2) & value.isfinite()
         if not moving.any():
@@ -136,6 +139,12 @@ def minimise(
         pairs.append(_Pair(step, change, inverse))
         point, gradient = new_point, new_gradient
         progress.advance()
+    else:
+        if tolerances is not None:
+            n = int(moving.sum())
+            progress.warn(
+                f"{n} of {moving.numel()} fits ended after {n_steps} steps, not converged"
+            )
     return point
 
 

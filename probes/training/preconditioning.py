@@ -31,6 +31,9 @@ WIDEST = 1 << 9
 _SHRINKAGE = 0.1
 """Share of the diagonal in an estimated block, since examples are few for so many entries."""
 
+_LEAST = 1e-9
+"""Least curvature of a bias, which has no penalty."""
+
 _CONFIDENCE = 0.3
 """Curvature of a fitted probe's loss, relative to a probe that knows only label frequencies."""
 
@@ -100,39 +103,41 @@ def output_blocks(
     assert values is not None
     n_layers, n_examples, n_features = values.shape
     _, n_cells, n_outputs, _ = parameters[0].shape
-    examples, shares = zip(
-        *(
-            _drawn_examples(train, family, loss, [p[i : i + 1] for p in parameters], i)
-            for i in range(n_layers)
-        ),
-        strict=True,
-    )
-    examples, shares = torch.stack(examples), torch.stack(shares)
-    first = max(0, n_features - WIDEST)
-    penalty = penalties(strengths[:, :1], n_features).squeeze(2)
-    n_wide = n_features - first + 1
-    diagonals = values.new_empty(n_layers, n_cells, n_outputs, first)
+    draws = [
+        _drawn_examples(train, family, loss, [p[i : i + 1] for p in parameters], i)
+        for i in range(n_layers)
+    ]
+    examples, shares = (torch.stack(parts) for parts in zip(*draws, strict=True))
+    examples += torch.arange(n_layers, device=values.device)[:, None, None, None] * n_examples
+    narrow = max(0, n_features - WIDEST)  # principal axes come in ascending order of variance
+    n_wide = n_features + 1 - narrow
+    diagonals = values.new_empty(n_layers, n_cells, n_outputs, narrow)
     inverses = values.new_empty(n_layers, n_cells, n_outputs, n_wide, n_wide)
-    layer_start = torch.arange(n_layers, device=values.device)[:, None] * n_examples
+    penalty = penalties(strengths[:, :n_cells], n_features).squeeze(2)
     for cell in range(n_cells):
         for output in range(n_outputs):
-            index = (layer_start + examples[:, cell, output]).flatten()
+            index = examples[:, cell, output].flatten()
             x = values.flatten(0, 1).index_select(0, index).view(n_layers, -1, n_features)
-            scale = shares[:, cell, output, :, None].sqrt()
-            x = torch.cat([x * scale, scale], 2)
-            diagonals[:, cell, output] = x[..., :first].square().sum(1) + penalty[:, 0, :first]
-            block = x[..., first:].mT @ x[..., first:]
-            # TODO
+            root = shares[:, cell, output, :, None].sqrt()
+            x = torch.cat([x * root, root], 2)
+            diagonals[:, cell, output] = x[..., :narrow].square().sum(1) + penalty[:, cell, :narrow]
+            block = x[..., narrow:].mT @ x[..., narrow:]
             own = block.diagonal(dim1=1, dim2=2).clone()
             block.mul_(1 - _SHRINKAGE)
-            block.diagonal(dim1=1, dim2=2).add_(_SHRINKAGE * own + penalty[:, 0, first:] + 1e-9)
+            added = _SHRINKAGE * own + penalty[:, cell, narrow:] + _LEAST
+            block.diagonal(dim1=1, dim2=2).add_(added)
             inverses[:, cell, output] = torch.cholesky_inverse(torch.linalg.cholesky(block))
 
     def precondition(gradient: Tensor) -> Tensor:
         gradient = centred(gradient, loss)
         step = torch.empty_like(gradient)
-        step[..., :first] = gradient[..., :first] / diagonals
-        step[..., first:] = (inverses @ gradient[..., first:, None]).squeeze(-1)
+        step[..., :narrow] = gradient[..., :narrow] / diagonals
+        wide = gradient[..., narrow:]
+        # Cells that share an estimate are columns of one product: to expand it would copy it.
+        if n_cells == 1:
+            step[..., narrow:] = (inverses[:, 0] @ wide.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        else:
+            step[..., narrow:] = (inverses @ wide[..., None]).squeeze(-1)
         return centred(step, loss)
 
     return precondition
@@ -141,15 +146,17 @@ def output_blocks(
 def _drawn_examples(
     train: Batches, family: ProbeFamily, loss: Loss, parameters: Parameters, layer: int
 ) -> tuple[Tensor, Tensor]:
-    """Examples drawn at one layer, and the weight of each in the sum. Each (K, C, M)."""
+    """Examples drawn at one layer, and the share of each in the sum. Each (K, C, M)."""
     n_examples = len(train.sentences)
     parts = []
     for part in evaluation_slices(n_examples):
         x = train.features.kept_block(part)[layer : layer + 1]
-        parts.append(loss.curvatures(family.outputs(parameters, x)) * train.weights[:, None, part])
-    curvatures = torch.cat(parts, 3)[0] / train.weights.sum(1)[:, None, None]
+        parts.append(loss.curvatures(family.outputs(parameters, x))[0])
+    weights = train.weights / train.weights.sum(1, keepdim=True)
+    curvatures = torch.cat(parts, 2) * weights[:, None]
     if n_examples <= DRAWS:
-        return torch.arange(n_examples, device=curvatures.device).expand_as(curvatures), curvatures
+        every = torch.arange(n_examples, device=curvatures.device)
+        return every.expand_as(curvatures), curvatures
     # Other devices have no float64.
     exact = curvatures if curvatures.device.type == "cuda" else curvatures.cpu()
     cumulated = exact.double().cumsum(2)

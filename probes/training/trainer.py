@@ -57,9 +57,9 @@ class Trainer:
         train, dev = self.train.of_cells(cells), self.dev.of_cells(cells)
         return Trainer(train, dev, self.family, self.loss, self.spec)
 
-    def without_unused(self) -> Trainer:
-        """A trainer without the training examples whose weight is 0 in every cell."""
-        return Trainer(self.train.without_unused(), self.dev, self.family, self.loss, self.spec)
+    def with_train(self, train: Batches) -> Trainer:
+        """A trainer with other training examples or features."""
+        return Trainer(train, self.dev, self.family, self.loss, self.spec)
 
     def initial(self, seeds: Sequence[int], n_outputs: int) -> Parameters:
         """Starting parameters; those of cell k depend only on `seeds[k]`.
