@@ -23,7 +23,7 @@ from probes.training.full_batch import fit_full_batch
 from probes.training.preconditioning import diagonal, output_blocks
 from probes.training.trainer import Adam, Trainer, convex_rate, scheduled_steps
 
-TOLERANCE = 5e-6
+TOLERANCE = 2e-6
 """A fit ends when two steps in a row promise to lower the loss by less than this share of it. At
 least 99.9 % of test predictions are then those of the optimum (docs/performance.md)."""
 

@@ -72,7 +72,7 @@ def planted_data(vectors, labels, kind="classification", metric="accuracy", word
     rows = np.concatenate([vectors[split] for split in SPLITS], axis=1)
     store = SimpleNamespace(
         n_layers=len(rows),
-        manifest={"model": {"hidden_size": rows.shape[2]}},
+        manifest={"model": {"hidden_size": rows.shape[2], "window": 32}},
         starts=np.cumsum([0, *(len(text.words) for text in view.texts)])[:-1],
         layer=lambda k: Sharded(np.array_split(rows[k].astype(np.float32), 3)),
         derived=lambda key, make: make(),
@@ -138,7 +138,7 @@ class PlantedContext:
         """As `TaskContext.predicted`."""
         return np.stack([self.scores[layer] for layer in layers])
 
-    def fits(self, layers, draws, labels=None):
+    def fits(self, layers, draws, labels=None, from_scored=False):
         """As `TaskContext.fits`, with test predictions alone."""
         self.asked.append((tuple(layers), list(draws), labels))
 

@@ -16,6 +16,7 @@ from probes.training.family import Linear
 from probes.training.features import InMemory
 from probes.training.fit import FitSeed, fit, predict
 from probes.training.full_batch import fit_full_batch
+from probes.training.preconditioning import diagonal
 from probes.training.losses import CrossEntropy
 
 LINEAR = PROBES["linear"]
@@ -66,7 +67,9 @@ def test_cells_of_different_labels_weights_and_strengths_reach_their_optima(n_st
     train = different_cells(2 * EVALUATION + 300)
     strengths = torch.tensor([[1e-3, 0.1, 0.03], [0.01, 0.003, 0.3]])
     start = Linear().initial(N_LAYERS, [0] * 3, N_FEATURES, N_CLASSES)
-    found = fit_full_batch(train, Linear(), CrossEntropy(), start, strengths, n_steps)
+    loss = CrossEntropy()
+    precondition = diagonal(train, loss, start[1], strengths)
+    found = fit_full_batch(train, Linear(), loss, start, strengths, precondition, n_steps)
     for layer, x in enumerate(train.features.values):
         for cell, strength in enumerate(strengths[layer].tolist()):
             given = x.double().numpy(), train.labels[cell].numpy(), train.weights[cell].numpy()

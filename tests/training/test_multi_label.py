@@ -38,7 +38,7 @@ def test_decisions_are_packed_as_numpy_packs_them(n_labels):
 def test_prior_biases_give_the_frequencies():
     labels, weights = torch.tensor([[1, 2, 2, 0]]), torch.tensor([[1.0, 1.0, 1.0, 2.0]])
     loss = BinaryCrossEntropy(SETS)
-    bias = loss.prior(loss.shares(labels, weights, 3))
+    bias = loss.start(labels, weights, 3)
     # Label 0 is held by three of weight 5, label 1 by two, label 2 by none.
     assert bias.sigmoid()[0].tolist() == pytest.approx([3.5 / 6, 2.5 / 6, 0.5 / 6])
 
