@@ -10,7 +10,7 @@ from torch import Tensor
 
 from probes.records.probe_spec import PROBES, ProbeSpec
 from probes.training.batches import Batches, evaluation_slices, rebatched
-from probes.training.convex import TOLERANCE, fit_convex
+from probes.training.convex import fit_convex, tolerance
 from probes.training.family import FittedProbes, Linear, Parameters
 from probes.training.features import Features, InMemory
 from probes.training.fitted import joined_probes, mean_loss
@@ -139,5 +139,5 @@ def fit_narrow(train: Batches, dev: Batches, n_outputs: int, spec: ProbeSpec) ->
     trainer = Trainer(train, dev, Linear(), loss_for(n_outputs, train.sets), linear)
     n_layers, n_examples, _ = train.features.shape
     prior = torch.tensor(linear.l2, device=train.features.device) / n_examples
-    tolerances = torch.tensor([TOLERANCE])
+    tolerances = torch.tensor([tolerance(n_examples)])
     return fit_convex(trainer, n_outputs, prior.expand(n_layers, 1).contiguous(), tolerances)

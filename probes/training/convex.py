@@ -23,15 +23,25 @@ from probes.training.full_batch import fit_full_batch
 from probes.training.preconditioning import diagonal, output_blocks
 from probes.training.trainer import Adam, Trainer, convex_rate, scheduled_steps
 
-TOLERANCE = 2e-6
+TOLERANCE, OF_EXAMPLES = 5e-6, 1 << 14
 """A fit ends when two steps in a row promise to lower the loss by less than this share of it. At
-least 99.9 % of test predictions are then those of the optimum (docs/performance.md)."""
+least 99.9 % of test predictions are then those of the optimum (docs/performance.md). With fewer
+examples the share is smaller in proportion: their passes are cheap, and probabilities exact."""
 
 SAMPLE_TOLERANCE = 3e-4
 """The same for bootstrap samples. Their scores vary by far more than is left to gain."""
 
 MOST_STEPS = 200
 """Steps of L-BFGS after which a fit ends, converged or not."""
+
+
+def tolerance(n_examples: int, sample: int = 0) -> float:
+    """The share of the loss at which a fit ends; see `TOLERANCE`.
+
+    Args:
+        sample: number of the bootstrap sample, 0 for none.
+    """
+    return SAMPLE_TOLERANCE if sample else TOLERANCE * min(1, n_examples / OF_EXAMPLES)
 
 
 def convex_steps(spec: ProbeSpec, n_batches: int) -> int:

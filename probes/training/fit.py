@@ -23,7 +23,7 @@ from probes.training.batches import (
     evaluation_slices,
     rebatched,
 )
-from probes.training.convex import SAMPLE_TOLERANCE, TOLERANCE, convex_steps, fit_convex
+from probes.training.convex import convex_steps, fit_convex, tolerance
 from probes.training.families import family_of, is_seeded
 from probes.training.family import FittedProbes, Parameters
 from probes.training.features import Features
@@ -85,7 +85,7 @@ def fit(
     prior = torch.tensor(spec.l2, device=train.features.device) / train.features.shape[1]
     if family.convex:
         strength = prior.expand(n_layers, len(seeds)).contiguous()
-        tolerances = [SAMPLE_TOLERANCE if seed.sample else TOLERANCE for seed in seeds]
+        tolerances = [tolerance(len(train.sentences), seed.sample) for seed in seeds]
         return fit_convex(trainer, n_outputs, strength, torch.tensor(tolerances), start)
     groups = cells_by(seeds)
 

@@ -10,6 +10,7 @@ from probes.records.probe_spec import ProbeSpec
 from probes.training.batches import BATCH, EVALUATION, READERS
 from probes.training.families import family_of
 from probes.training.full_batch import PAIRS
+from probes.training.preconditioning import DRAWS, WIDEST
 
 _METAL = 1 << 32
 """Bytes below which a tensor must stay for Metal's kernels."""
@@ -63,15 +64,20 @@ def _layer_bytes(work: Work) -> int:
         n_features * spec.hidden + units * outputs if spec.hidden else n_features * outputs
     )
     family = family_of(spec)
-    # Values, gradients, two moments, the best so far and a copy; of a code, the steps and changes
-    # that curvature is estimated from. Features. Outputs of a batch and of an evaluation block, and
-    # what is computed from them.
+    # Values, gradients, two moments, the best so far and a copy; of a convex fit, the steps and
+    # changes that curvature is estimated from. Features. Outputs of a batch and of an evaluation
+    # block, and what is computed from them.
     copies = 6 + 2 * PAIRS if family.convex else 6
     features = _examples_in_memory(work.n_batches) * work.n_read
     working = 4 * (copies * parameters + features + 3 * work.n_cells * units * _STEP)
-    if family.convex or (family.closed_form and not work.n_outputs):
+    solved = family.closed_form and not work.n_outputs
+    if family.convex or solved:
         # The products of features, their eigenvectors, and LAPACK's workspace.
         working += 8 * 8 * n_features**2
+    if family.convex and not solved:
+        # An inverse for each output; curvatures of all examples, their sums, and what is drawn.
+        n_wide = min(n_features, WIDEST) + 1
+        working += work.n_cells * outputs * (4 * n_wide**2 + 24 * work.n_examples + 16 * DRAWS)
     return working
 
 

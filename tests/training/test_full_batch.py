@@ -16,8 +16,8 @@ from probes.training.family import Linear
 from probes.training.features import InMemory
 from probes.training.fit import FitSeed, fit, predict
 from probes.training.full_batch import fit_full_batch
-from probes.training.preconditioning import diagonal
 from probes.training.losses import CrossEntropy
+from probes.training.preconditioning import diagonal
 
 LINEAR = PROBES["linear"]
 LONG = LINEAR.model_copy(update={"epochs": 150})
