@@ -23,7 +23,7 @@ from probes.training.full_batch import fit_full_batch
 from probes.training.preconditioning import diagonal, output_blocks
 from probes.training.trainer import Adam, Trainer, convex_rate, scheduled_steps
 
-TOLERANCE, OF_EXAMPLES = 5e-6, 1 << 14
+TOLERANCE, OF_EXAMPLES = 1e-5, 1 << 14
 """A fit ends when two steps in a row promise to lower the loss by less than this share of it. At
 least 99.9 % of test predictions are then those of the optimum (docs/performance.md). With fewer
 examples the share is smaller in proportion: their passes are cheap, and probabilities exact."""

@@ -76,9 +76,9 @@ def fit_full_batch(
 PAIRS = 10
 """Number of recent steps from which curvature is estimated."""
 
-_DECREASE, _SHORTER, _SHORTEST = 1e-4, 0.4, 1e-3
+_DECREASE, _SHORTER, _SHORTEST = 1e-4, (0.1, 0.5), 1e-3
 """A step counts if the value falls by this share of what the slope promises; otherwise it is
-shortened by the second number, at most down to the third."""
+shortened, by a factor between the second numbers, at most down to the third."""
 
 _RESOLUTION = 1e-6
 """Smaller relative differences of values are rounding."""
@@ -196,9 +196,12 @@ def _shortened(
         new_gradient[:, cells] = torch.where(
             _wide(better, point), tried_gradient, new_gradient[:, cells]
         )
+        # The minimum of the parabola through both values with the slope, within bounds.
+        bend = tried_value - value[:, cells] - length[:, cells] * slope[:, cells]
+        shorter = (-0.5 * slope[:, cells] * length[:, cells] / bend).nan_to_num(0)
         moving = moving & (length >= _SHORTEST)
         moving[:, cells] &= ~better
-        length = torch.where(moving, _SHORTER * length, length)
+        length[:, cells] *= torch.where(better, 1, shorter.clamp(*_SHORTER))
     return new_point, new_value, new_gradient
 
 

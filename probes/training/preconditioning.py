@@ -28,7 +28,7 @@ DRAWS = 1 << 11
 WIDEST = 1 << 9
 """Features of a block, those with the most variance; of the others the diagonal is used."""
 
-_SHRINKAGE = 0.1
+_SHRINKAGE = 0.03
 """Share of the diagonal in an estimated block, since examples are few for so many entries."""
 
 _LEAST = 1e-9
