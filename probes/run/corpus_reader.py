@@ -38,7 +38,7 @@ from probes.extraction.reading.shards import Shard
 from probes.extraction.reading.store import Store, require_room
 from probes.extraction.reading.text_vectors import piece_at
 from probes.extraction.reading.vectors import StoredVectors
-from probes.extraction.reading.views import View, plain_text, plain_view
+from probes.extraction.reading.views import View, ViewName, plain_text, plain_view
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import plug_ins_of, source_of
 from probes.run.announcements import announce_token, announce_vectors
@@ -141,18 +141,10 @@ class CorpusReader:
         return self._data[task.name]
 
     def _data_of(self, task: Task) -> ProbingData:
-        config, name = self.config, self.name
         if task.site and (reason := self.description.unserved_sites.get(task.site)):
-            raise LeftOutError(Omission.UNSERVED, name, f"probes of {task.site}", reason)
-        try:
+            raise LeftOutError(Omission.UNSERVED, self.name, f"probes of {task.site}", reason)
+        with self._leaving_out(task):
             examples = self._examples(task)
-        except NotServedError as error:
-            asked_for = plain_name(task.name) in (*config.tasks, *config.own_tasks)
-            if asked_for or error.by_limit:
-                raise LeftOutError(Omission.UNSERVED, name, task.name, str(error)) from error
-            raise LeftOutError(Omission.SKIPPED, task.name, str(error)) from error
-        except TaskError as error:
-            raise LeftOutError(Omission.FAILED, name, task.name, str(error)) from error
         self.corpus.announce(examples)
         if task.position:
             self._announce_token(task.position, examples)
@@ -164,8 +156,36 @@ class CorpusReader:
             self.view(key),
             vectors.of(task.position or task.site),
             self.description.device,
-            project=config.project,
+            project=self.config.project,
         )
+
+    def require_served(self, job: Job) -> None:
+        """Refuse a job for which the corpus is too small, before the model is loaded for it.
+
+        Raises:
+            LeftOutError: its task is not served.
+            NotServedError: its measurement is not.
+        """
+        likely: ViewName = "cut" if self.model.source.maybe_causal else "masked"
+        for task in self.tasks:
+            if task.name == job.task:
+                with self._leaving_out(task):
+                    self.corpus.require_examples(task, likely)
+        if not job.task:
+            self.view(("", job.measurement))
+
+    @contextmanager
+    def _leaving_out(self, task: Task) -> Iterator[None]:
+        """Say with a LeftOutError that a task is not served, or at fault."""
+        try:
+            yield
+        except NotServedError as error:
+            asked_for = plain_name(task.name) in (*self.config.tasks, *self.config.own_tasks)
+            if asked_for or error.by_limit:
+                raise LeftOutError(Omission.UNSERVED, self.name, task.name, str(error)) from error
+            raise LeftOutError(Omission.SKIPPED, task.name, str(error)) from error
+        except TaskError as error:
+            raise LeftOutError(Omission.FAILED, self.name, task.name, str(error)) from error
 
     def _all_examples(self, task: Task) -> Examples:
         """The examples of a task, in the view that this model can read."""
@@ -267,13 +287,13 @@ class CorpusReader:
         """The texts that are read for a task or a measurement."""
         if key not in self._views:
             (task, measurement), corpus = key, self.corpus
-            if task:
+            if task and not self._positions(task):  # the texts of labels are the corpus
                 task_of_view = next(x for x in self.tasks if plain_name(x.name) == task)
                 view = self._all_examples(task_of_view).view_of(corpus.value)
             elif measurement:
                 options = options_of(self.config, measurement)
                 own_view = get_measurement(measurement).reads(corpus.value, options)
-                view = own_view or plain_view(corpus.value)
+                view = own_view or self.view(("", ""))
             else:
                 view = plain_view(corpus.value)
             self._views[key] = view

@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from probes.tasks.task import Sublayer, Task
 
 
+_OTHER_VIEW: dict[ViewName, ViewName] = {"masked": "cut", "cut": "masked"}
+"""The other view of examples that hide a word."""
+
 _BEFORE_WEIGHTS = 1 << 26
 """Bytes of a GGUF file that include its chat template; other files with one are shorter."""
 
@@ -164,11 +167,16 @@ class LazyModel:
     @cached_property
     def encoder(self) -> Encoder:
         """The model, on its device; with its head if one is needed, so that it is loaded once."""
-        encoder = self.in_memory
-        if encoder is None and self.config.reads_head and not self.config.dry_run:
-            with suppress(NoHeadError):
-                encoder = self.language_model
-        return encoder or self._load(lm_head=False)
+        if self.config.reads_head and not self.config.dry_run and self.head_error is None:
+            return self.language_model
+        return self.in_memory or self._load(lm_head=False)
+
+    @cached_property
+    def head_error(self) -> NoHeadError | None:
+        """The reason why it has no language-model head, which loading it shows; None if it has."""
+        with suppress(NoHeadError):
+            _ = self.language_model
+        return self._head_error
 
     @cached_property
     def description(self) -> Description:
@@ -196,7 +204,8 @@ class LazyModel:
             if not encoder.has_head:
                 raise NoHeadError.of(self.source.name)
         except NoHeadError as error:
-            self._head_error = error
+            # Another one, since the frames of this one hold the weights.
+            self._head_error = NoHeadError(str(error))
             raise
         return encoder
 
@@ -262,24 +271,47 @@ class LazyCorpus:
         from probes.examples.examples import NotServedError, collect_examples
 
         plain = task.at(None)
-        name = plain.name, hiding
-        if name not in self._examples:
+        examples = self._collected(plain, hiding)
+        unserved = isinstance(examples, NotServedError) and examples.by_limit is None
+        if unserved and self.value.limited:
+            # Raising the limit is no remedy if the whole corpus does not serve the task either.
             try:
-                self._examples[name] = collect_examples(plain, self.value, hiding)
-            except (NotServedError, TaskError) as error:
-                self._examples[name] = error
-            unserved = self._examples[name]
-            if self.value.limited and isinstance(unserved, NotServedError):
-                # Raising the limit is no remedy if the whole corpus does not serve the task either.
-                try:
-                    collect_examples(plain, self._whole, hiding)
-                    unserved.by_limit = True
-                except NotServedError as of_whole:
-                    self._examples[name] = of_whole
-        examples = self._examples[name]
+                collect_examples(plain, self._whole, hiding)
+                examples.by_limit = True
+            except NotServedError as of_whole:
+                of_whole.by_limit = False
+                examples = self._examples[plain.name, hiding] = of_whole
         if isinstance(examples, Exception):
             raise examples
         return replace(examples, task=task) if task.site else examples
+
+    def require_examples(self, task: Task, likely: ViewName) -> None:
+        """Refuse a task whose examples no model can read, before one is loaded; see `examples`.
+
+        Args:
+            likely: the view in which the model probably reads examples that hide a word.
+        """
+        plain, other = task.at(None), _OTHER_VIEW[likely]
+        error = self._collected(plain, likely)
+        # With another message, it depends on the model what is wrong, or whether anything is.
+        if isinstance(error, Exception) and repr(error) == repr(self._collected(plain, other)):
+            self.examples(task, likely)
+
+    def _collected(self, plain: Task, hiding: ViewName) -> Examples | Exception:
+        """The examples of a task, or what is wrong with them."""
+        from probes.examples.examples import NotServedError, collect_examples
+
+        key = plain.name, hiding
+        if key not in self._examples:
+            try:
+                examples = collect_examples(plain, self.value, hiding)
+            except (NotServedError, TaskError) as error:
+                self._examples[key] = error
+            else:
+                self._examples[key] = examples
+                if examples.view != hiding:  # no word is hidden
+                    self._examples.setdefault((plain.name, _OTHER_VIEW[hiding]), examples)
+        return self._examples[key]
 
     def announce(self, examples: Examples) -> None:
         """Describe the examples of a task, once for all models."""
