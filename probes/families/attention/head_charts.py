@@ -13,7 +13,6 @@ from probes.families.attention.heads import (
     TOKENS,
     Choice,
     choices,
-    head_frame,
     numbers,
 )
 from probes.measurements.chart_views import Cells, Maps
@@ -47,7 +46,7 @@ MOST_DESCRIBED = 5
 def tooltips(shown_records: ShownRecords, model: str) -> dict[tuple[int, int], dict[str, str]]:
     """Tooltips by layer and head."""
     rows = shown_records.records[model].rows
-    of_heads = [x for x in numbers(rows) if x["head"] is not None and x["split"] == "test"]
+    of_heads = [x for x in numbers(x for x in rows if x.split == "test") if x["head"] is not None]
     texts = {}
     for (layer, head), lines in grouped(of_heads, lambda x: (x["layer"], x["head"])).items():
         by_measure = {(x["metric"], x["feature"]): x for x in lines}
@@ -102,7 +101,8 @@ class RelationsGrid:
         for model, record in shown_records.records.items():
             if not (relations := _relations(record.rows)):
                 continue
-            heads = rows_where(head_frame(record.rows), ["relation"], {"split": ["dev", "test"]})
+            where = {"model": model, "baseline": None, "chosen": None, "split": ["dev", "test"]}
+            heads = rows_where(shown_records.frame, ["relation"], where)
             axes = ["feature", "layer", "direction", "head"]
             scores = heads.pivot(index=axes, columns="split", values="value").astype(float)
             best = scores.loc[scores.groupby(["feature", "layer"])["dev"].idxmax(), "test"]

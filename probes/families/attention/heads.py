@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from probes.measurements.measurement import CSV_FIELDS
 from probes.measurements.row_filters import rows_where as rows_where
-from probes.records.row import AxisValue, Row
+from probes.records.row import AxisValue, Row, Rows
 from probes.statistics.significance import ALPHA
 from probes.statistics.sums import ratio
 
@@ -92,7 +93,7 @@ class Choice:
 def choices(rows: Iterable[Row]) -> list[Choice]:
     """The chosen heads, in the order of their rows."""
     rows_by_choice: dict[tuple[AxisValue, ...], dict[str, Row]] = {}
-    for row in rows:
+    for row in rows.along("chosen") if isinstance(rows, Rows) else rows:
         if "chosen" in row.axes:
             kind = row.axes.get("baseline")
             part = "chance" if kind == CHANCE else "baseline" if kind else "test"
@@ -106,26 +107,30 @@ def numbers(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     """The lines of ``heads.csv``: numbers with their baselines; the chosen with chance and p."""
 
     def key(row: Row) -> tuple[AxisValue, ...]:
-        of = (row.axes.get(axis) for axis in ("feature", "direction", "head"))
-        return (row.metric, row.split, *of, row.layer)
+        of = row.axes.get
+        return row.metric, row.split, of("feature"), of("direction"), of("head"), row.layer
 
     all_rows = list(rows)
     best = {key(choice.test): choice for choice in choices(all_rows)}
     baselines = {
         key(row): row for row in all_rows if "baseline" in row.axes and "chosen" not in row.axes
     }
+    fields = attrgetter(*CSV_FIELDS)
     for row in all_rows:
-        if row.metric == ABOVE or {"baseline", "chosen"} & row.axes.keys():
+        if row.metric == ABOVE or "baseline" in row.axes or "chosen" in row.axes:
             continue
-        *of, head, layer = key(row)
+        place = key(row)
+        *of, head, layer = place
         # The baseline of this head, or else that of its layer, or of all heads.
-        places = (*of, head, layer), (*of, None, layer), (*of, None, None)
+        places = place, (*of, None, layer), (*of, None, None)
         baseline = next((baselines[x] for x in places if x in baselines), None)
-        choice = best.get(key(row))
+        choice = best.get(place)
         yield {
             "layer": layer,
-            **{axis: row.axes.get(axis) for axis in ("head", "feature", "direction")},
-            **{name: getattr(row, name) for name in CSV_FIELDS},
+            "head": head,
+            "feature": row.axes.get("feature"),
+            "direction": row.axes.get("direction"),
+            **dict(zip(CSV_FIELDS, fields(row), strict=True)),
             "baseline": baseline and baseline.value,
             "baseline_kind": baseline and baseline.axes["baseline"],
             "chance": choice and choice.chance.value,
@@ -165,7 +170,7 @@ CLASSES = {"vertical": "V", "diagonal": "D", "vertical + diagonal": "VD", "heter
 
 def masses(rows: Iterable[Row]) -> pd.DataFrame:
     """Masses beyond uniform attention, by layer and head (rows) and pattern (columns)."""
-    frame = rows_where(head_frame(rows), ["pattern"], {})
+    frame = rows_where(head_frame(row for row in rows if row.metric == "pattern"), (), {})
     mass, uniform = (frame[name].to_numpy(dtype=float) for name in ("value", "baseline"))
     wide = frame.assign(value=ratio(mass - uniform, 1 - uniform, 0.0)).pivot(
         index=["layer", "head"], columns="feature", values="value"
