@@ -105,8 +105,8 @@ def marks_of(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> Marks
         best = BestOnDev(metric, where).rows(frame)
         best_layers = set(zip(best["key"], best["layer"], strict=True))
         tests = rows_where(frame, [f"{metric}_p_best"], where)
-        tests = tests.astype(object).where(tests.notna(), None)
-        for key, layer, p in zip(tests["key"], tests["layer"], tests["value"], strict=True):
+        for row in rows_in(tests[["key", "layer", "value"]]):
+            key, layer, p = row.values()
             marks[key, metric, layer] = layer_marks(p, best=(key, layer) in best_layers)
     return marks
 

@@ -170,7 +170,10 @@ CLASSES = {"vertical": "V", "diagonal": "D", "vertical + diagonal": "VD", "heter
 
 def masses(rows: Iterable[Row]) -> pd.DataFrame:
     """Masses beyond uniform attention, by layer and head (rows) and pattern (columns)."""
-    frame = rows_where(head_frame(row for row in rows if row.metric == "pattern"), (), {})
+    of_patterns = (row for row in rows if row.metric == "pattern")
+    if isinstance(rows, Rows):
+        of_patterns = iter(rows.with_metric("pattern"))
+    frame = rows_where(head_frame(of_patterns), (), {})
     mass, uniform = (frame[name].to_numpy(dtype=float) for name in ("value", "baseline"))
     wide = frame.assign(value=ratio(mass - uniform, 1 - uniform, 0.0)).pivot(
         index=["layer", "head"], columns="feature", values="value"
