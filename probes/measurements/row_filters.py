@@ -118,15 +118,10 @@ def axis_names(frame: pd.DataFrame) -> list[str]:
 
 def rows_in(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame by column, None for what is missing."""
-    columns = {str(name): _or_none(column) for name, column in frame.items()}
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-def _or_none(column: pd.Series) -> list[Any]:
-    absent, values = column.isna(), column.tolist()
-    if not absent.any():
-        return values
-    return [None if na else x for x, na in zip(values, absent.tolist(), strict=True)]
+    cells = frame.to_numpy(dtype=object)
+    cells[frame.isna().to_numpy()] = None
+    names = [str(name) for name in frame]
+    return [dict(zip(names, row, strict=True)) for row in cells.tolist()]
 
 
 def interval_of_row(row: Mapping[str, Any]) -> Interval:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from probes.families.attention.heads import (
 )
 from probes.measurements.chart_views import Cells, Maps
 from probes.measurements.row_filters import rows_where
-from probes.records.row import AxisValue, Row
+from probes.records.row import AxisValue, Rows
 from probes.statistics.metrics import decimals, printed_score
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def tooltips(shown_records: ShownRecords, model: str) -> dict[tuple[int, int], d
         for x in sorted(relations, key=lambda x: x["baseline"] - x["value"])[:MOST_DESCRIBED]:
             tooltip[f"{x['feature']}, {x['direction']}"] = _value_and_baseline(x)
         texts[layer, head] = tooltip
-    for choice in choices(rows):
+    for choice in choices(rows.along("chosen")):
         key: Any = choice.test.layer, choice.test.axes["head"]
         best_for = choice.feature or choice.test.metric.upper()
         if key in texts:
@@ -124,9 +123,10 @@ class RelationsGrid:
         )
 
 
-def _relations(rows: Iterable[Row]) -> list[Choice]:
+def _relations(rows: Rows) -> list[Choice]:
     """The most frequent relations, in ascending order."""
-    relations = [choice for choice in choices(rows) if choice.test.metric == "relation"]
+    chosen = choices(rows.along("chosen"))
+    relations = [choice for choice in chosen if choice.test.metric == "relation"]
     return sorted(relations, key=lambda x: -(x.test.n or 0))[:MOST_RELATIONS][::-1]
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from probes.measurements.measurement import CSV_FIELDS
 from probes.measurements.row_filters import rows_where as rows_where
-from probes.records.row import AxisValue, Row, Rows
+from probes.records.row import AxisValue, Row
 from probes.statistics.significance import ALPHA
 from probes.statistics.sums import ratio
 
@@ -93,7 +93,7 @@ class Choice:
 def choices(rows: Iterable[Row]) -> list[Choice]:
     """The chosen heads, in the order of their rows."""
     rows_by_choice: dict[tuple[AxisValue, ...], dict[str, Row]] = {}
-    for row in rows.along("chosen") if isinstance(rows, Rows) else rows:
+    for row in rows:
         if "chosen" in row.axes:
             kind = row.axes.get("baseline")
             part = "chance" if kind == CHANCE else "baseline" if kind else "test"
@@ -170,10 +170,7 @@ CLASSES = {"vertical": "V", "diagonal": "D", "vertical + diagonal": "VD", "heter
 
 def masses(rows: Iterable[Row]) -> pd.DataFrame:
     """Masses beyond uniform attention, by layer and head (rows) and pattern (columns)."""
-    of_patterns = (row for row in rows if row.metric == "pattern")
-    if isinstance(rows, Rows):
-        of_patterns = iter(rows.with_metric("pattern"))
-    frame = rows_where(head_frame(of_patterns), (), {})
+    frame = rows_where(head_frame(row for row in rows if row.metric == "pattern"), (), {})
     mass, uniform = (frame[name].to_numpy(dtype=float) for name in ("value", "baseline"))
     wide = frame.assign(value=ratio(mass - uniform, 1 - uniform, 0.0)).pivot(
         index=["layer", "head"], columns="feature", values="value"

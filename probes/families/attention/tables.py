@@ -105,7 +105,8 @@ def head_tables(record: Record, by: str, *, with_rare: bool = False) -> list[Tab
         name = "patterns"
         values = grid(heads, CLASS, "feature", feature=...).map(CLASSES.__getitem__)
         note = f"{SIGNS}, by a rule on mean masses, which are in heads.csv."
-        more = [pattern_table(f"{title} · heads by pattern", record.rows)]
+        of_patterns = record.rows.with_metric("pattern")
+        more = [pattern_table(f"{title} · heads by pattern", of_patterns)]
     rows = tuple(TableRow.of(str(layer), *texts) for layer, texts in values.iterrows())
     heading = "layer", *map(str, values)
     return [Table(f"{title} · {name}", heading, rows, notes=(note,)), *more]
@@ -113,7 +114,7 @@ def head_tables(record: Record, by: str, *, with_rare: bool = False) -> list[Tab
 
 def choice_tables(title: str, record: Record, *, with_rare: bool = False) -> Iterator[Table]:
     """Tables of relations and trees with the head chosen for each; empty ones are left out."""
-    all_choices = choices(record.rows)
+    all_choices = choices(record.rows.along("chosen"))
     for name, measures in MEASURES.items():
         of_measures = [choice for choice in all_choices if choice.test.metric in measures]
         if not of_measures:
@@ -156,7 +157,11 @@ def _choice_row(choice: Choice) -> TableRow:
 
 
 def pattern_table(title: str, rows: Iterable[Row]) -> Table:
-    """Masses of patterns and number of heads of each class, by layer and then for all heads."""
+    """Masses of patterns and number of heads of each class, by layer and then for all heads.
+
+    Args:
+        rows: those of the metric `pattern`.
+    """
     of_heads = masses(rows)
     of_pairs = BLOCK in of_heads
     kinds = {**CLASSES, BLOCK: "B"} if of_pairs else CLASSES
