@@ -271,9 +271,8 @@ class LazyCorpus:
         from probes.examples.examples import NotServedError, collect_examples
 
         plain = task.at(None)
-        examples = self._collected(plain, hiding)
-        unserved = isinstance(examples, NotServedError) and examples.by_limit is None
-        if unserved and self.value.limited:
+        examples, limited = self._collected(plain, hiding), self.value.limited
+        if limited and isinstance(examples, NotServedError) and examples.by_limit is None:
             # Raising the limit is no remedy if the whole corpus does not serve the task either.
             try:
                 collect_examples(plain, self._whole, hiding)
