@@ -29,7 +29,7 @@ from probes.examples.examples import NotServedError
 def _alike(context):
     return [Row("norm", 1.0, layer) for layer in context.layers]
 
-@measurement("answers", after="scores", head="needed", missing=lambda task, *_: "" if task.name == "pos" else "odd")
+@measurement("answers", after="scores", head="needed", missing=lambda task, *_: "odd" * ("pos" not in task.name))
 def answers(context):
     """Answers of the model itself."""
     return _alike(context)
@@ -249,3 +249,14 @@ def test_a_model_with_a_head_is_loaded_once(with_head, small_sample, command, tm
     assert main(line) == 0
     assert {x for _, x in made(tmp_path)} == {"pos-linear-scores", "pos-linear-answers"}
     assert len([x for x in lines_of(capsys) if x.startswith("model   with-head")]) == 1
+
+
+def test_nothing_is_said_of_evidence_behind_scores_that_cannot_be_made(
+    tiny_bert, small_sample, command, write, capsys
+):
+    always = TASK.replace('"noun" if tag == "NOUN" else "other"', '"noun"').replace("mine", "pos2")
+    load_file(write(always))
+    asked = ["--tasks", "depth,pos2", "--measurements", "scores,answers"]
+    assert main(command([tiny_bert], small_sample, *asked)) == 1
+    (failed,) = [x for x in lines_of(capsys) if x.startswith("failed ")]
+    assert failed.startswith("failed  pos2: Task 'pos2': every training example")
