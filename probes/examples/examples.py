@@ -42,10 +42,10 @@ class NotServedError(UserError):
     """A corpus has the annotation that a task or measurement needs, but not the examples.
 
     Attributes:
-        by_limit: whether the corpus would have them without `--limit`; None if nobody has looked.
+        by_limit: whether the corpus would have them without `--limit`.
     """
 
-    by_limit: bool | None = None
+    by_limit = False
 
 
 @dataclass(frozen=True)

@@ -278,9 +278,7 @@ def _reasons(frame: pd.DataFrame, axes: Sequence[str]) -> Iterator[str]:
         axes: the axes whose values the table shows.
     """
     explained = frame["why"] != ""
-    if not explained.any():
-        return
-    for reason, rows in frame[explained].groupby("why", sort=False):
+    for reason, rows in frame[explained].groupby("why", sort=False) if explained.any() else ():
         labels = ", ".join(map(label_of, rows["metric"].unique()))
         places = [
             value if isinstance(value, str) else f"{name.replace('_', ' ')} {value}"

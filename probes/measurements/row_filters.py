@@ -66,9 +66,7 @@ class BestOnDev:
 def rows_where(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> pd.DataFrame:
     """The rows of some metrics, or of all, that fulfil the conditions."""
     # Each condition reads one column of the rows that are left; all columns are taken once.
-    left = np.arange(len(frame))
-    if metrics:
-        left = left[frame["metric"].isin(metrics)]
+    left = np.flatnonzero(frame["metric"].isin(metrics)) if metrics else np.arange(len(frame))
     for column, condition in {"split": "test", **where}.items():
         values = list(condition) if isinstance(condition, (list, tuple, set)) else [condition]
         if column not in frame:
@@ -118,10 +116,8 @@ def axis_names(frame: pd.DataFrame) -> list[str]:
 
 def rows_in(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame by column, None for what is missing."""
-    cells = frame.to_numpy(dtype=object)
-    cells[frame.isna().to_numpy()] = None
-    names = [str(name) for name in frame]
-    return [dict(zip(names, row, strict=True)) for row in cells.tolist()]
+    rows, names = frame.to_numpy(dtype=object, na_value=None).tolist(), list(map(str, frame))
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def interval_of_row(row: Mapping[str, Any]) -> Interval:

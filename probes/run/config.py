@@ -321,9 +321,7 @@ class RunConfig(Frozen):
     @property
     def about_corpus(self) -> tuple[str, ...]:
         """The measurements of the corpus as a whole that are asked for."""
-        return tuple(
-            x for x in self.measurements if x != "scores" and not get_measurement(x).is_evidence
-        )
+        return tuple(name for name in self.measurements if get_measurement(name).of != "task")
 
     @property
     def trains_probes(self) -> bool:

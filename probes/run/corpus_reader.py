@@ -38,7 +38,7 @@ from probes.extraction.reading.shards import Shard
 from probes.extraction.reading.store import Store, require_room
 from probes.extraction.reading.text_vectors import piece_at
 from probes.extraction.reading.vectors import StoredVectors
-from probes.extraction.reading.views import View, ViewName, plain_text, plain_view
+from probes.extraction.reading.views import View, plain_text, plain_view
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import plug_ins_of, source_of
 from probes.run.announcements import announce_token, announce_vectors
@@ -159,20 +159,13 @@ class CorpusReader:
             project=self.config.project,
         )
 
-    def require_served(self, job: Job) -> None:
-        """Refuse a job for which the corpus is too small, before the model is loaded for it.
-
-        Raises:
-            LeftOutError: its task is not served.
-            NotServedError: its measurement is not.
-        """
-        likely: ViewName = "cut" if self.model.source.maybe_causal else "masked"
-        for task in self.tasks:
-            if task.name == job.task:
-                with self._leaving_out(task):
-                    self.corpus.require_examples(task, likely)
-        if not job.task:
-            self.view(("", job.measurement))
+    def require_served(self, task: Task | None, measurement: str) -> None:
+        """Raise what `data` or `view` would if the corpus is too small; the model is not needed."""
+        if task is None:
+            self.view(("", measurement))
+            return
+        with self._leaving_out(task):
+            self.corpus.examples(task, "masked")  # without a mask token there are no more
 
     @contextmanager
     def _leaving_out(self, task: Task) -> Iterator[None]:

@@ -47,9 +47,6 @@ if TYPE_CHECKING:
     from probes.tasks.task import Sublayer, Task
 
 
-_OTHER_VIEW: dict[ViewName, ViewName] = {"masked": "cut", "cut": "masked"}
-"""The other view of examples that hide a word."""
-
 _BEFORE_WEIGHTS = 1 << 26
 """Bytes of a GGUF file that include its chat template; other files with one are shorter."""
 
@@ -271,46 +268,26 @@ class LazyCorpus:
         from probes.examples.examples import NotServedError, collect_examples
 
         plain = task.at(None)
-        examples, limited = self._collected(plain, hiding), self.value.limited
-        if limited and isinstance(examples, NotServedError) and examples.by_limit is None:
-            # Raising the limit is no remedy if the whole corpus does not serve the task either.
+        name = plain.name, hiding
+        if name not in self._examples:
             try:
-                collect_examples(plain, self._whole, hiding)
-                examples.by_limit = True
-            except NotServedError as of_whole:
-                of_whole.by_limit = False
-                examples = self._examples[plain.name, hiding] = of_whole
+                self._examples[name] = examples = collect_examples(plain, self.value, hiding)
+                if examples.view != hiding:  # no word is hidden, so that all models read the same
+                    self._examples[plain.name, "cut"] = examples
+            except (NotServedError, TaskError) as error:
+                self._examples[name] = error
+            unserved = self._examples[name]
+            if self.value.limited and isinstance(unserved, NotServedError):
+                # Raising the limit is no remedy if the whole corpus does not serve the task either.
+                try:
+                    collect_examples(plain, self._whole, hiding)
+                    unserved.by_limit = True
+                except NotServedError as of_whole:
+                    self._examples[name] = of_whole
+        examples = self._examples[name]
         if isinstance(examples, Exception):
             raise examples
         return replace(examples, task=task) if task.site else examples
-
-    def require_examples(self, task: Task, likely: ViewName) -> None:
-        """Refuse a task whose examples no model can read, before one is loaded; see `examples`.
-
-        Args:
-            likely: the view in which the model probably reads examples that hide a word.
-        """
-        plain, other = task.at(None), _OTHER_VIEW[likely]
-        error = self._collected(plain, likely)
-        # With another message, it depends on the model what is wrong, or whether anything is.
-        if isinstance(error, Exception) and repr(error) == repr(self._collected(plain, other)):
-            self.examples(task, likely)
-
-    def _collected(self, plain: Task, hiding: ViewName) -> Examples | Exception:
-        """The examples of a task, or what is wrong with them."""
-        from probes.examples.examples import NotServedError, collect_examples
-
-        key = plain.name, hiding
-        if key not in self._examples:
-            try:
-                examples = collect_examples(plain, self.value, hiding)
-            except (NotServedError, TaskError) as error:
-                self._examples[key] = error
-            else:
-                self._examples[key] = examples
-                if examples.view != hiding:  # no word is hidden
-                    self._examples.setdefault((plain.name, _OTHER_VIEW[hiding]), examples)
-        return self._examples[key]
 
     def announce(self, examples: Examples) -> None:
         """Describe the examples of a task, once for all models."""

@@ -331,21 +331,15 @@ class ModelRun:
             return
         left_out = {
             x: LeftOutError(Omission.UNSERVED, self.name, x.title, str(error))
-            for x in (x for name in names for x in self.jobs(name))
-            if self._is_due(x, job)
+            for x in (x for name in names for x in self.jobs(name) if not x.path.exists())
+            if not x.definition.is_evidence or (x.of == job.of and not self.missing(x))
         }
         if job in left_out:
             raise left_out[job]
-        if left_out and job.measurement == SCORES and self.config.scores_need_head:
-            raise next(iter(left_out.values()))
         for omission in left_out.values():
+            if job.measurement == SCORES and self.config.scores_need_head:
+                raise omission
             self.omissions.add(omission)
-
-    def _is_due(self, later: Job, job: Job) -> bool:
-        """Whether a job would be made after another one, of its scores or of the whole corpus."""
-        evidence = later.definition.is_evidence
-        due = later.of == job.of and not self.missing(later) if evidence else True
-        return due and not later.path.exists()
 
     def left_out(self, job: Job, error: Exception) -> LeftOutError | None:
         """The job, task or plug-in that an error costs; None if it ends the run."""

@@ -191,8 +191,7 @@ def _with_named_evidence(config: RunConfig) -> RunConfig:
 
     Without "scores" beside it, no other evidence is gathered unless `--evidence` names it.
     """
-    evidence = [x.name for x in probe_measurements()]
-    named_evidence = [name for name in config.measurements if name in evidence]
+    named_evidence = [x for x in config.measurements if get_measurement(x).is_evidence]
     if not any(get_measurement(x).after == "scores" for x in config.measurements):
         return config
     other_evidence = [name for name in config.evidence if name != "none"]

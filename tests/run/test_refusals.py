@@ -6,11 +6,11 @@ import json
 import pytest
 from on_ray import require_ray
 from plugged_in import TASK
+from tiny_models import save
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 
 from probes.cli.main import main
 from probes.data.find import find_corpus
-from probes.examples.examples import NotServedError
 from probes.measurements.plugins import load_file
 from probes.run.inputs import LazyCorpus
 from probes.tasks.task import tasks
@@ -87,6 +87,14 @@ def with_head(tiny_bert, tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def tiny_causal(tmp_path_factory):
+    """A model that reads from left to right, without a mask token."""
+    folder = tmp_path_factory.mktemp("causal") / "tiny-causal"
+    save("gpt2", folder)
+    return folder
+
+
 @pytest.fixture
 def tables(tmp_path):
     """Sixty texts, and as many chats, with a label that all have in common and one that varies."""
@@ -100,6 +108,11 @@ def tables(tmp_path):
     chats = ({**x, "text": [{"role": "user", "content": x["text"]}]} for x in rows)
     (tmp_path / "chats.jsonl").write_text("".join(f"{json.dumps(chat)}\n" for chat in chats))
     return tmp_path
+
+
+def lines_of(capsys):
+    """The lines of standard error."""
+    return capsys.readouterr().err.splitlines()
 
 
 def made(tmp_path):
@@ -161,30 +174,25 @@ HIDING = TASK.replace("(i, i + 1), ", "(0, 1), hide=0, ").replace(
 """A task that hides the first word, before which nothing is left."""
 
 
-@pytest.mark.parametrize("likely", ["masked", "cut"])
-def test_what_depends_on_the_mask_token_is_not_refused_before_it_is_known(likely, write):
+def test_what_depends_on_the_mask_token_is_refused_when_it_is_known(
+    tiny_causal, command, write, tmp_path, capsys
+):
     load_file(write(HIDING))
     corpus, task = LazyCorpus(find_corpus("sample", limit=20)), tasks.get("mine")
-    corpus.require_examples(task, likely)
     assert len(corpus.examples(task, "masked").splits["test"].examples) == 20
-    with pytest.raises(NotServedError, match="cue or all text cut away with the hidden word 2,000"):
-        corpus.examples(task, "cut")
+    assert main(command([tiny_causal], "sample", "--tasks", "mine", "--limit", "20")) == 2
+    lines = lines_of(capsys)
+    assert "left out: cue or all text cut away with the hidden word 2,000" in lines[-1]
+    assert [x for x in lines if x.startswith("model   tiny-causal")]
 
 
-@pytest.mark.parametrize("likely", ["masked", "cut"])
-def test_a_limit_is_no_fault_of_the_corpus_however_words_are_hidden(likely, write):
-    load_file(write(HIDING.replace("[:1]:", "[:0]:")))
-    with pytest.raises(NotServedError, match=r"in the train split of 'sample'; .*-tasks\.$") as no:
-        LazyCorpus(find_corpus("sample", limit=20)).require_examples(tasks.get("mine"), likely)
-    assert no.value.by_limit is False
+def test_examples_that_hide_no_word_are_collected_once_for_all_models(write):
+    load_file(write(TASK))
+    corpus, task = LazyCorpus(find_corpus("sample", limit=20)), tasks.get("mine")
+    assert corpus.examples(task, "masked") is corpus.examples(task, "cut")
 
 
 # A head of a language model.
-
-
-def lines_of(capsys):
-    """The lines of standard error."""
-    return capsys.readouterr().err.splitlines()
 
 
 @pytest.mark.parametrize("more", [[], ["--workers", "2"], ["--engine", "ray"]])

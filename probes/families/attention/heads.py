@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from probes.measurements.measurement import CSV_FIELDS
@@ -115,22 +114,18 @@ def numbers(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     baselines = {
         key(row): row for row in all_rows if "baseline" in row.axes and "chosen" not in row.axes
     }
-    fields = attrgetter(*CSV_FIELDS)
     for row in all_rows:
         if row.metric == ABOVE or "baseline" in row.axes or "chosen" in row.axes:
             continue
-        place = key(row)
-        *of, head, layer = place
+        *of, head, layer = place = key(row)
         # The baseline of this head, or else that of its layer, or of all heads.
-        places = place, (*of, None, layer), (*of, None, None)
+        places = (*of, head, layer), (*of, None, layer), (*of, None, None)
         baseline = next((baselines[x] for x in places if x in baselines), None)
         choice = best.get(place)
         yield {
             "layer": layer,
-            "head": head,
-            "feature": row.axes.get("feature"),
-            "direction": row.axes.get("direction"),
-            **dict(zip(CSV_FIELDS, fields(row), strict=True)),
+            **{axis: row.axes.get(axis) for axis in ("head", "feature", "direction")},
+            **{name: getattr(row, name) for name in CSV_FIELDS},
             "baseline": baseline and baseline.value,
             "baseline_kind": baseline and baseline.axes["baseline"],
             "chance": choice and choice.chance.value,

@@ -55,11 +55,7 @@ LinkQuestions = Mapping[str, Sequence[tuple[Sentence, Sequence[LinkQuestion]]]]
 
 
 def links_by_text(questions: LinkQuestions) -> dict[Text, dict[Link, int]]:
-    """Links of each text that has any, numbered from 0.
-
-    Raises:
-        NotServedError: there are no questions.
-    """
+    """Links of each text that has any, numbered from 0; NotServedError if there are none."""
     links: dict[Text, dict[Link, int]] = {}
     for sentence, of_sentence in (pair for split in questions.values() for pair in split):
         for link in (link for question in of_sentence for link in question.links):

@@ -117,10 +117,7 @@ def _segment_sums(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> 
     reads=_pair_view,
     collector=_segment_sums,
     more_tables=lambda record: [
-        pattern_table(
-            f"{subject_title(record)} · pairs of sentences · patterns",
-            record.rows.with_metric("pattern"),
-        )
+        pattern_table(f"{subject_title(record)} · pairs of sentences · patterns", record.rows)
     ],
     shows=(
         MEANS,

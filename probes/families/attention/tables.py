@@ -105,8 +105,7 @@ def head_tables(record: Record, by: str, *, with_rare: bool = False) -> list[Tab
         name = "patterns"
         values = grid(heads, CLASS, "feature", feature=...).map(CLASSES.__getitem__)
         note = f"{SIGNS}, by a rule on mean masses, which are in heads.csv."
-        of_patterns = record.rows.with_metric("pattern")
-        more = [pattern_table(f"{title} · heads by pattern", of_patterns)]
+        more = [pattern_table(f"{title} · heads by pattern", record.rows)]
     rows = tuple(TableRow.of(str(layer), *texts) for layer, texts in values.iterrows())
     heading = "layer", *map(str, values)
     return [Table(f"{title} · {name}", heading, rows, notes=(note,)), *more]
@@ -157,11 +156,7 @@ def _choice_row(choice: Choice) -> TableRow:
 
 
 def pattern_table(title: str, rows: Iterable[Row]) -> Table:
-    """Masses of patterns and number of heads of each class, by layer and then for all heads.
-
-    Args:
-        rows: those of the metric `pattern`.
-    """
+    """Masses of patterns and number of heads of each class, by layer and then for all heads."""
     of_heads = masses(rows)
     of_pairs = BLOCK in of_heads
     kinds = {**CLASSES, BLOCK: "B"} if of_pairs else CLASSES
