@@ -116,8 +116,9 @@ def axis_names(frame: pd.DataFrame) -> list[str]:
 
 def rows_in(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame by column, None for what is missing."""
-    rows, names = frame.to_numpy(dtype=object, na_value=None).tolist(), list(map(str, frame))
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    cells, names = frame.to_numpy(dtype=object, copy=True), list(map(str, frame))
+    cells[frame.isna().to_numpy()] = None
+    return [dict(zip(names, row, strict=True)) for row in cells.tolist()]
 
 
 def interval_of_row(row: Mapping[str, Any]) -> Interval:

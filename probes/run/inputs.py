@@ -271,9 +271,9 @@ class LazyCorpus:
         name = plain.name, hiding
         if name not in self._examples:
             try:
-                self._examples[name] = examples = collect_examples(plain, self.value, hiding)
-                if examples.view != hiding:  # no word is hidden, so that all models read the same
-                    self._examples[plain.name, "cut"] = examples
+                self._examples[name] = collected = collect_examples(plain, self.value, hiding)
+                if collected.view != hiding:  # no word is hidden: all models read the same
+                    self._examples[plain.name, "cut"] = collected
             except (NotServedError, TaskError) as error:
                 self._examples[name] = error
             unserved = self._examples[name]
