@@ -24,7 +24,7 @@ from probes.frames.record_status import why_outdated
 from probes.frames.record_validation import read_validated
 from probes.records.header import ModelRecord
 from probes.records.record import Record, short_digest
-from probes.records.record_files import read_records
+from probes.records.record_files import is_published, read_records
 
 K = TypeVar("K")
 R = TypeVar("R", bound=Record)
@@ -161,7 +161,7 @@ def twins_beside(record: Record, path: Path, *, same_unit: bool = False) -> dict
     files = sorted(folder.parents[1].glob(names)) if len(folder.parents) > 1 else []
     records = read_records(files, read_validated)
     for path, twin in twins_of(record, records).items():
-        if reason := why_outdated(twin):
+        if (reason := why_outdated(twin)) and not is_published(path.resolve()):
             _say_once(f"left out records of a random twin in {path.parent}: {reason}")
             del records[path]
     return twins_of(record, records)

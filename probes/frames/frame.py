@@ -15,7 +15,7 @@ import contextlib
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import repeat
@@ -30,16 +30,16 @@ from probes.common.errors import DiskError, UserError, counted
 from probes.common.files import default_cache, published, sha256
 from probes.common.terminal import progress
 from probes.frames.header_columns import HEADER_KINDS, NUMBER, TEXT, WHOLE, values
-from probes.frames.record_status import reasons_outdated
+from probes.frames.record_status import left_out, reasons_outdated
 from probes.frames.record_validation import validated
 from probes.measurements.measurement import measurements as loaded_measurements
 from probes.measurements.plugin_keys import RULES_OF_KEYS
 from probes.records.record import SCHEMA_VERSION, Record
 from probes.records.record_files import (
+    are_published,
     arrays_exist,
     comparable_content,
     file_state,
-    is_published,
     read_record,
     read_records,
     record_paths,
@@ -175,7 +175,7 @@ def load(
         part = replace(
             part, headers=part.headers.assign(file=_prefix(folder) + part.headers["path"])
         )
-        ranks = [number + len(folders) * shipped for shipped in _are_shipped(part.paths)]
+        ranks = [number + len(folders) * shipped for shipped in are_published(part.paths)]
         parts.append(replace(part, headers=part.headers.assign(folder=ranks)))
     headers = pd.concat([part.headers for part in parts]).drop_duplicates("file")
     if len(folders) > 1:
@@ -212,29 +212,25 @@ def frame_of_files(records: Mapping[Path, Record]) -> RecordFrame:
 
 def _current(frame: RecordFrame, *, say: bool) -> RecordFrame:
     """The records that are current; a message counts the others."""
-    reasons = reasons_outdated(frame.headers)
-    if say and any(reasons):
+    reasons = left_out(frame.headers, frame.paths)
+    kinds = Counter(filter(None, reasons if any(reasons) else reasons_outdated(frame.headers)))
+    if say and kinds:
         for path, reason in zip(frame.paths, reasons, strict=True):
             if reason:
                 progress.detail(f"left out {path}: {reason}")
-        kinds = Counter(filter(None, reasons))
         first = [reason for reason, _ in kinds.most_common(_MOST_REASONS)]
         first += ["…"] * (len(kinds) > len(first))
+        records = counted(kinds.total(), "record")
+        differently = f"that this version would compute differently ({'; '.join(first)})"
         progress.say(
-            f"left out {counted(kinds.total(), 'record')} that this version would compute "
-            f"differently ({'; '.join(first)}); run their commands again, or load the plug-in that "
+            f"left out {records} {differently}; run their commands again, or load the plug-in that "
             "they come from (-v lists them)"
+            if any(reasons)
+            else f"{records} {differently}: published ones, shown since none is of this version"
         )
     # Typed, since an empty list would select no columns.
     is_current = pd.Series([not x for x in reasons], frame.headers.index, dtype=bool)
     return replace(frame.only(is_current), n_outdated=len(reasons) - sum(is_current))
-
-
-def _are_shipped(paths: Sequence[Path]) -> list[bool]:
-    """True for records that ship with the suite."""
-    # Resolving links takes longer than all else.
-    resolved = {folder: folder.resolve() for folder in dict.fromkeys(x.parent for x in paths)}
-    return [is_published(resolved[path.parent] / path.name) for path in paths]
 
 
 def _most_complete(frame: RecordFrame) -> RecordFrame:

@@ -12,8 +12,9 @@ of the record written last are current.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from probes.frames.header_columns import values
@@ -21,6 +22,7 @@ from probes.measurements.measurement import get_measurement, measurements
 from probes.measurements.plugin_keys import REGISTRIES
 from probes.records.probe_spec import PROBES
 from probes.records.record import Record
+from probes.records.record_files import are_published
 from probes.tasks.builtin import version_of
 from probes.tasks.task import plain_name
 
@@ -69,6 +71,15 @@ def reasons_outdated(headers: pd.DataFrame) -> list[str]:
             last_sources |= _sources(definition.sources)
     reasons = {x: _why_outdated(x, last_sources) for x in distinct}
     return [reasons[x] for x in definitions]
+
+
+def left_out(headers: pd.DataFrame, paths: Sequence[Path]) -> list[str]:
+    """`reasons_outdated`, by which records are left out; none are if all are published.
+
+    Published results are made together, and are compared with one another until they are made
+    again.
+    """
+    return [""] * len(paths) if all(are_published(paths)) else reasons_outdated(headers)
 
 
 def _why_outdated(definition: Definition, last_sources: Mapping[Part, str]) -> str:

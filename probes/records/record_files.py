@@ -242,6 +242,13 @@ def is_published(path: Path) -> bool:
     return PUBLISHED in path.parts[:-3]
 
 
+def are_published(paths: Sequence[Path]) -> list[bool]:
+    """`is_published` for many files, which may be links."""
+    # Resolving links takes longer than all else.
+    resolved = {folder: folder.resolve() for folder in dict.fromkeys(x.parent for x in paths)}
+    return [is_published(resolved[path.parent] / path.name) for path in paths]
+
+
 def or_published(*folders: Path) -> str:
     """Hint for the error that there are no results: the folder of published ones, if any."""
     published_folders = [path for folder in folders if (path := folder / PUBLISHED).is_dir()]
