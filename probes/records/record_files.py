@@ -9,7 +9,7 @@ import json
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any, TypeVar
