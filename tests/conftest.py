@@ -61,10 +61,10 @@ def published_records_are_current():
 
     def without_what_is_published(definition, last_sources):
         measurement, probe = definition.measurement, definition.probe
-        if definition.measurement_version == PUBLISHED_VERSIONS.get(measurement):
+        if (measurement, definition.measurement_version) in PUBLISHED_VERSIONS.items():
             version = get_measurement(measurement).version
             definition = definition._replace(measurement_version=version)
-        if definition.probe_digest == PUBLISHED_SPECIFICATIONS.get(probe):
+        if (probe, definition.probe_digest) in PUBLISHED_SPECIFICATIONS.items():
             definition = definition._replace(probe_digest=now[probe])
         return why_outdated(definition, last_sources)
 
