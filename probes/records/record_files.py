@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from probes.common.errors import UserError, counted
-from probes.common.files import published
+from probes.common.files import published, sha256
 from probes.common.origin import described
 from probes.common.process import infrequent_garbage_collection
 from probes.common.terminal import progress
@@ -174,6 +174,19 @@ def has_arrays(path: Path, names: Iterable[str]) -> bool:
             return set(names) <= set(stored.files)
     except _UNREADABLE:
         return False
+
+
+def arrays_digest(path: Path) -> str:
+    """SHA-256 of the file of arrays of the record at `path`; empty if there is none.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    archive = path.with_suffix(".npz")
+    try:
+        return sha256(_regular(archive)) if archive.exists() else ""
+    except (OSError, ValueError) as error:
+        raise unreadable_arrays(path, error) from error
 
 
 def if_readable(read: Callable[[], T]) -> T | None:

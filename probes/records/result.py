@@ -184,7 +184,7 @@ class Result(Record):
             for name, scores in baselines.items()
             for metric, value in scores.items()
         ]
-        return self.model_copy(update={"rows": Rows.of([*self.rows, *rows])} if rows else {})
+        return self.model_copy(update={"rows": self.rows.extended(rows)} if rows else {})
 
     def with_evidence(self, *records: Record) -> Result:
         """The result with these records added to its evidence."""

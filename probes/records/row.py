@@ -180,11 +180,19 @@ class Rows(Frozen):
     def along(self, axis: str) -> list[Row]:
         """The rows that have a value on an axis."""
         column = self.axes.get(axis, ())
-        return [self._row(i) for i, axis_value in enumerate(column) if axis_value is not None]
+        return self._rows([i for i, axis_value in enumerate(column) if axis_value is not None])
 
     def with_metric(self, metric: str) -> list[Row]:
         """The rows of a metric."""
-        return [self._row(i) for i, name in enumerate(self.metric) if name == metric]
+        return self._rows(self._numbers_by_metric.get(metric, ()))
+
+    @cached_property
+    def _numbers_by_metric(self) -> dict[str, list[int]]:
+        """Indices of the rows of each metric."""
+        numbers: dict[str, list[int]] = {}
+        for number, metric in enumerate(self.metric):
+            numbers.setdefault(metric, []).append(number)
+        return numbers
 
     @cached_property
     def _row_numbers(self) -> dict[tuple[Any, ...], int]:
@@ -200,10 +208,32 @@ class Rows(Frozen):
         """The values of each row on all axes."""
         return list(zip(*self.axes.values(), strict=True)) or [()] * len(self)
 
+    def _rows(self, numbers: Sequence[int]) -> list[Row]:
+        columns = [getattr(self, name) for name in Row._fields[:-1]]
+        fields = [map(column.__getitem__, numbers) for column in columns]
+        axes: list[dict[str, AxisValue]] = [{} for _ in numbers]
+        for name, column in self.axes.items():
+            for of_row, number in zip(axes, numbers, strict=True):
+                if (axis_value := column[number]) is not None:
+                    of_row[name] = axis_value
+        return list(map(Row._make, zip(*fields, axes, strict=True)))
+
     def _row(self, number: int) -> Row:
         fields = [getattr(self, name)[number] for name in Row._fields[:-1]]
         axes = {name: x for name, column in self.axes.items() if (x := column[number]) is not None}
         return Row._make([*fields, axes])
+
+    def extended(self, rows: Iterable[Row]) -> Rows:
+        """These rows, followed by others."""
+        more = Rows.of(rows)
+        columns: dict[str, Any] = {
+            name: getattr(self, name) + getattr(more, name) for name in Row._fields[:-1]
+        }
+        axes = {
+            name: self.axes.get(name, (None,) * len(self)) + more.axes.get(name, (None,) * len(more))
+            for name in {**self.axes, **more.axes}
+        }
+        return Rows.model_construct(**columns, axes=axes)
 
     def __len__(self) -> int:
         return len(self.metric)

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from probes.common.arrays import Floats
-from probes.statistics.bootstrap import Draws, influence, resample, resample_blocks, resampled_sums
+from probes.statistics.bootstrap import (
+    MOST,
+    Draws,
+    all_resampled_sums,
+    influence,
+    resample,
+    wide_block,
+)
 from probes.statistics.metrics import Metric
 from probes.statistics.significance import Errors, Pair, all_pairs, least_p_of_better, max_t
 
@@ -149,7 +156,7 @@ class Replicates:
         return np.full(len(self.sums), (self.sd or 0.0) ** 2)
 
     def _values(self, draws: Draws) -> Floats:
-        return np.asarray([self.metric.value(resampled_sums(sums, draws)) for sums in self.sums])
+        return np.asarray([self.metric.value(x) for x in all_resampled_sums(self.sums, draws)])
 
     def _noise(self, n: int, block: int) -> Floats | None:
         if self.sd is None:
@@ -168,9 +175,10 @@ def replicate_blocks(cells: Sequence[Replicates]) -> Iterator[tuple[Floats, Erro
     """Yield the replicates of all rows, block by block, with their errors; see `max_t`."""
     changes = np.concatenate([x.influence for x in cells])
     trained = np.concatenate([x.training for x in cells])
-    for block, draws in enumerate(resample_blocks(cells[0].n_clusters)):
+    for block in range(MOST):
+        draws, wide_draws = wide_block(cells[0].n_clusters, block)
         values = np.concatenate([x.within(block, draws) for x in cells])
-        yield values, Errors(changes, trained, draws.astype(np.float64))
+        yield values, Errors(changes, trained, wide_draws)
 
 
 def p_best_of(replicates: Replicates) -> dict[int, float | None]:
