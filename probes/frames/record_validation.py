@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from probes.frames.header_columns import HEADER_KINDS, NUMBER, TEXT, TRUTH, WHOLE, values
 from probes.measurements.measurement import get_measurement, measurements
@@ -50,10 +51,10 @@ def validated(record: Record, path: Path) -> Record:
             if not low <= number <= high:
                 raise ValueError(f"{name} is {number}")
         for name, value in zip(HEADER_KINDS, values(record, HEADER_KINDS), strict=True):
-            if not isinstance(value, _TYPES[HEADER_KINDS[name]] | None):
+            if value is not None and not isinstance(value, _TYPES[HEADER_KINDS[name]]):
                 raise ValueError(f"{name} is {value!r}")
         for name, column in (("layer", record.rows.layer), ("n", record.rows.n)):
-            if beyond := [x for x in column if x is not None and abs(x) > _MOST]:
+            if beyond := [x for x in dict.fromkeys(column) if x is not None and abs(x) > _MOST]:
                 raise ValueError(f"{name} is {beyond[0]}")
     except MISFITS as error:
         raise unreadable(path, error) from error
@@ -69,16 +70,20 @@ def read_validated(path: Path) -> Record:
     return validated(read_record(path), path)
 
 
-def _header_numbers(content: object, name: str = "") -> Iterator[tuple[str, float]]:
+def _header_numbers(
+    content: Mapping[Any, Any] | Sequence[Any], name: str = ""
+) -> Iterator[tuple[str, float]]:
     """The numbers in a part of a header, by names such as `corpus.limit`."""
-    if isinstance(content, Mapping):
-        for part, child in content.items():
-            yield from _header_numbers(child, f"{name}.{part}".lstrip("."))
-    elif isinstance(content, Sequence) and not isinstance(content, str):
-        for child in content:
-            yield from _header_numbers(child, name)
-    elif isinstance(content, int | float):
-        yield name, content
+    is_mapping = isinstance(content, dict)
+    for part, child in content.items() if is_mapping else ((None, x) for x in content):
+        kind = type(child)
+        if kind is str or child is None:
+            continue
+        child_name = f"{name}.{part}".lstrip(".") if is_mapping else name
+        if kind in (dict, list, tuple):
+            yield from _header_numbers(child, child_name)
+        elif isinstance(child, int | float):
+            yield child_name, child
 
 
 def as_result(record: Record, path: Path) -> Result:

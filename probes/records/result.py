@@ -63,7 +63,7 @@ class Result(Record):
         metric = self.task.metric
         for layer in self.layers:
             for split in ("dev", "test"):
-                if self.at(metric, layer, split) is None:
+                if self.rows.number_at(metric, layer, split) is None:
                     raise ValueError(f"layer {layer} has no {metric} on {split}")
         pairs = zip(self.rows.metric, self.rows.layer, strict=True)
         if extra_layers := {x for name, x in pairs if name == metric} - {None, *self.extent}:
@@ -87,21 +87,18 @@ class Result(Record):
         Raises:
             UserError: the layer was not probed.
         """
-        row = self.at(self.task.metric, layer, split)
-        if row is None:
+        number = self.rows.number_at(self.task.metric, layer, split)
+        if number is None:
             raise UserError(
                 f"{self.task.name}: layer {layer} was not probed; give one of "
                 f"{', '.join(map(str, self.layers))}."
             )
-        return row.value
+        return self.rows.value[number]
 
     def scores_of(self, layer: int) -> Scores:
         """Every metric of a layer's first fit on test."""
-        return {
-            row.metric: row.value
-            for row in self.rows
-            if (row.layer, row.split) == (layer, "test") and not row.axes
-        }
+        rows = self.rows.of_layer(layer, "test")
+        return {row.metric: row.value for row in rows if not row.axes}
 
     def interval(self, layer: int) -> Interval:
         """95 % interval of the headline score on test; None without one."""

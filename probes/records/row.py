@@ -173,14 +173,25 @@ class Rows(Frozen):
         Args:
             axes: all values that it has on axes.
         """
+        number = self.number_at(metric, layer, split, **axes)
+        return None if number is None else self._row(number)
+
+    def number_at(
+        self, metric: str, layer: int | None, split: str, **axes: AxisValue
+    ) -> int | None:
+        """Index of the row that `at` gives."""
         axis_values = tuple(axes.pop(name, None) for name in self.axes)
-        number = self._row_numbers.get((metric, layer, split, axis_values))
-        return None if number is None or axes else self._row(number)
+        return None if axes else self._row_numbers.get((metric, layer, split, axis_values))
 
     def along(self, axis: str) -> list[Row]:
         """The rows that have a value on an axis."""
         column = self.axes.get(axis, ())
         return self._rows([i for i, axis_value in enumerate(column) if axis_value is not None])
+
+    def of_layer(self, layer: int, split: str) -> list[Row]:
+        """The rows of a layer in one part of the corpus."""
+        places = enumerate(zip(self.layer, self.split, strict=True))
+        return self._rows([i for i, place in places if place == (layer, split)])
 
     def with_metric(self, metric: str) -> list[Row]:
         """The rows of a metric."""
