@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -68,15 +68,17 @@ def kept(key: str, make: Callable[[], T]) -> T:
 
 def find(key: str) -> list[Any] | None:
     """A list of the one value of a key; None if there is none."""
-    path = default_cache() / FILE
-    if not path.exists():
-        return None
-    with _database(path) as database:
+
+    def read(database: Connection) -> list[Any] | None:
         row = database.execute("SELECT content FROM kept WHERE key = ?", (key,)).fetchone()
-        with contextlib.suppress(OSError):
-            os.utime(path)  # the time of its last use
         return None if row is None else [_value(key, row[0])]
-    return None
+
+    path = default_cache() / FILE
+    if not os.path.exists(path):
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)  # the time of its last use
+    return _with_database(path, read)
 
 
 def keep(key: str, value: Any) -> None:
@@ -84,7 +86,8 @@ def keep(key: str, value: Any) -> None:
     content = json.dumps(value)
     if len(content) > MOST // 8:
         return
-    with _database(default_cache() / FILE) as database:
+
+    def write(database: Connection) -> None:
         row = key, _checksum(key, content) + content
         database.execute("INSERT OR REPLACE INTO kept (key, content) VALUES (?, ?)", row)
         pages, free, size = (
@@ -93,6 +96,8 @@ def keep(key: str, value: Any) -> None:
         )
         if (pages - free) * size > MOST:
             database.execute("DELETE FROM kept WHERE rowid <= (SELECT avg(rowid) FROM kept)")
+
+    _with_database(default_cache() / FILE, write)
 
 
 def is_sound(path: Path) -> bool:
@@ -108,11 +113,10 @@ def is_sound(path: Path) -> bool:
     return True
 
 
-@contextlib.contextmanager
-def _database(path: Path) -> Iterator[Connection]:
-    """The database in a file; a damaged one is deleted, and one in which nothing works passed over.
+def _with_database(path: Path, use: Callable[[Connection], T]) -> T | None:
+    """What `use` returns of the database in a file; None if it cannot be used.
 
-    The block ends where something fails.
+    A damaged file is deleted.
     """
     import sqlite3
 
@@ -123,13 +127,14 @@ def _database(path: Path) -> Iterator[Connection]:
             database.execute("PRAGMA journal_mode = MEMORY")
             database.execute("PRAGMA synchronous = OFF")
             database.execute("CREATE TABLE IF NOT EXISTS kept (key TEXT PRIMARY KEY, content TEXT)")
-            yield database
+            return use(database)
     except (sqlite3.OperationalError, OSError) as error:  # locked, no room, not to be written
         progress.detail(f"{path}: not used ({error})")
     except (sqlite3.Error, ValueError, TypeError) as error:
         progress.say(f"{path}: damaged ({error}); what it kept is computed anew")
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
+    return None
 
 
 def _value(key: str, content: str) -> Any:

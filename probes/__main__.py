@@ -75,9 +75,17 @@ def _run_command(arguments: list[str]) -> int:
     from probes.tables.printing import printer
 
     wide = hasattr(options, "format") and options.wide  # of a figure it is something else
-    with printer.printing(getattr(options, "format", "table"), wide=wide):
-        status: int = command.run(options)
-        return status
+
+    def run() -> int:
+        with printer.printing(getattr(options, "format", "table"), wide=wide):
+            status: int = command.run(options)
+            return status
+
+    if not hasattr(command, "paths_read"):
+        return run()
+    from probes.cli.answers import answered
+
+    return answered(arguments, command.paths_read(options), run)
 
 
 def _add_arguments(parser: ArgumentParser, command: ModuleType | FamilyCommand) -> None:

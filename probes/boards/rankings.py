@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -31,7 +31,7 @@ class Candidate:
         name: what tables call the model; see `named_candidates`.
         path: the result's JSON file.
         floored: whether it is not significantly above the floor, to which random twins among the
-            results count.
+            results count; see `with_floors`.
     """
 
     name: str
@@ -94,20 +94,20 @@ class Ranking:
 
 
 def named_candidates(
-    results: Mapping[Path, Result], submission_of: Callable[[Path], object] = lambda path: None
+    results: Mapping[Path, Result],
+    submission_of: Callable[[Path], object] = lambda path: None,
+    *,
+    floors: bool = True,
 ) -> list[Candidate]:
     """The candidates, with names that say revision, pooling or precision where it is needed.
 
     Args:
         submission_of: where a result was submitted; only the random twins of that place count.
+        floors: whether they are tested against their floors, which takes long.
     """
     revisions = defaultdict(set)
     for result in results.values():
         revisions[result.model.name].add((result.model.revision, result.model.digest))
-    twins: dict[object, dict[Path, Result]] = defaultdict(dict)
-    for path, result in results.items():
-        if result.model.random_seed is not None:
-            twins[submission_of(path), result.task.name][path] = result
     candidates = []
     for path, result in results.items():
         model = result.model
@@ -117,12 +117,34 @@ def named_candidates(
             name += f"@{(model.revision or model.digest)[:8]}"
         marks = [f"{result.pooling} pooling"] if result.pooling != "mean" else []
         marks += [result.dtype] if result.dtype != "float32" else []
-        floored = model.random_seed is None and with_floor(
-            result, twins[submission_of(path), result.task.name].values()
-        ).is_floored(result.best_layer)
         name += f" ({', '.join(marks)})" if marks else ""
-        candidates.append(Candidate(name, path, result, floored))
-    return candidates
+        candidates.append(Candidate(name, path, result))
+    return with_floors(candidates, results, submission_of) if floors else candidates
+
+
+def with_floors(
+    candidates: Iterable[Candidate],
+    results: Mapping[Path, Result],
+    submission_of: Callable[[Path], object] = lambda path: None,
+) -> list[Candidate]:
+    """The candidates, tested against their floors.
+
+    Args:
+        results: all results, among which random twins are looked for.
+        submission_of: see `named_candidates`.
+    """
+    twins: dict[object, list[Result]] = defaultdict(list)
+    for path, result in results.items():
+        if result.model.random_seed is not None:
+            twins[submission_of(path), result.task.name].append(result)
+    tested = []
+    for candidate in candidates:
+        result = candidate.result
+        floored = not candidate.random and with_floor(
+            result, twins[submission_of(candidate.path), result.task.name]
+        ).is_floored(result.best_layer)
+        tested.append(replace(candidate, floored=floored))
+    return tested
 
 
 def make_rankings(candidates: Sequence[Candidate], *, together: bool = False) -> list[Ranking]:

@@ -119,8 +119,13 @@ def values(record: Record, columns: Iterable[str]) -> tuple[Any, ...]:
 
 
 @cache
-def _getters(columns: tuple[str, ...], of_task: bool, of_scores: bool) -> list[Callable[[Any], Any]]:
-    """The functions that give a record's values in columns, with a task or without, of scores or of
-    something else."""
+def _getters(
+    columns: tuple[str, ...], of_task: bool, of_scores: bool
+) -> list[Callable[[Any], Any]]:
+    """The functions that give the values of records in columns.
+
+    Args:
+        of_task, of_scores: kind of the records.
+    """
     by_name = OF_ALL | (OF_TASKS if of_task else {}) | (OF_SCORES if of_scores else {})
     return [by_name[x].of if x in by_name else lambda record: None for x in columns]

@@ -193,9 +193,7 @@ def _digest_of_package(roots: Iterable[Path]) -> str:
     try:
         return digest_of_code(roots)
     except OSError as error:
-        raise UserError(
-            f"{error.filename}: cannot be read ({error.strerror or error})."
-        ) from error
+        raise UserError(f"{error.filename}: cannot be read ({error.strerror or error}).") from error
 
 
 def _package(name: str) -> tuple[Path, ...]:

@@ -241,7 +241,8 @@ class Rows(Frozen):
             name: getattr(self, name) + getattr(more, name) for name in Row._fields[:-1]
         }
         axes = {
-            name: self.axes.get(name, (None,) * len(self)) + more.axes.get(name, (None,) * len(more))
+            name: self.axes.get(name, (None,) * len(self))
+            + more.axes.get(name, (None,) * len(more))
             for name in {**self.axes, **more.axes}
         }
         return Rows.model_construct(**columns, axes=axes)

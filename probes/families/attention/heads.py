@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from probes.measurements.measurement import CSV_FIELDS
 from probes.measurements.row_filters import rows_where as rows_where
-from probes.records.row import AxisValue, Row
+from probes.records.row import AxisValue, Row, Rows
 from probes.statistics.significance import ALPHA
 from probes.statistics.sums import ratio
 
@@ -92,7 +92,7 @@ class Choice:
 def choices(rows: Iterable[Row]) -> list[Choice]:
     """The chosen heads, in the order of their rows."""
     rows_by_choice: dict[tuple[AxisValue, ...], dict[str, Row]] = {}
-    for row in rows:
+    for row in rows.along("chosen") if isinstance(rows, Rows) else rows:
         if "chosen" in row.axes:
             kind = row.axes.get("baseline")
             part = "chance" if kind == CHANCE else "baseline" if kind else "test"
@@ -102,15 +102,20 @@ def choices(rows: Iterable[Row]) -> list[Choice]:
     return [Choice(**parts) for parts in rows_by_choice.values()]
 
 
-def numbers(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
-    """The lines of ``heads.csv``: numbers with their baselines; the chosen with chance and p."""
+def numbers(rows: Iterable[Row], metric: str = "") -> Iterator[dict[str, Any]]:
+    """The lines of ``heads.csv``: numbers with their baselines; the chosen with chance and p.
+
+    Args:
+        metric: only numbers of this metric.
+    """
 
     def key(row: Row) -> tuple[AxisValue, ...]:
         of = (row.axes.get(axis) for axis in ("feature", "direction", "head"))
         return (row.metric, row.split, *of, row.layer)
 
-    all_rows = list(rows)
-    best = {key(choice.test): choice for choice in choices(all_rows)}
+    columns = rows if isinstance(rows, Rows) else Rows.of(rows)
+    all_rows = columns.with_metric(metric) if metric else list(columns)
+    best = {key(choice.test): choice for choice in choices(columns)}
     baselines = {
         key(row): row for row in all_rows if "baseline" in row.axes and "chosen" not in row.axes
     }
@@ -135,11 +140,11 @@ def numbers(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
         }
 
 
-def head_frame(rows: Iterable[Row]) -> pd.DataFrame:
-    """Numbers of single heads, one per line, with the columns of ``heads.csv``."""
+def head_frame(rows: Iterable[Row], metric: str = "") -> pd.DataFrame:
+    """Numbers of single heads, one per line, with the columns of ``heads.csv``; see `numbers`."""
     import pandas as pd
 
-    frame = pd.DataFrame(numbers(rows), dtype=object)
+    frame = pd.DataFrame(numbers(rows, metric), dtype=object)
     return frame[frame["head"].notna()]
 
 
@@ -165,7 +170,7 @@ CLASSES = {"vertical": "V", "diagonal": "D", "vertical + diagonal": "VD", "heter
 
 def masses(rows: Iterable[Row]) -> pd.DataFrame:
     """Masses beyond uniform attention, by layer and head (rows) and pattern (columns)."""
-    frame = rows_where(head_frame(rows), ["pattern"], {})
+    frame = rows_where(head_frame(rows, "pattern"), ["pattern"], {})
     mass, uniform = (frame[name].to_numpy(dtype=float) for name in ("value", "baseline"))
     wide = frame.assign(value=ratio(mass - uniform, 1 - uniform, 0.0)).pivot(
         index=["layer", "head"], columns="feature", values="value"
