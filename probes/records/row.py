@@ -197,6 +197,25 @@ class Rows(Frozen):
         """The rows of a metric."""
         return self._rows(self._numbers_by_metric.get(metric, ()))
 
+    def matching(self, metric: str, **axes: Any) -> list[Row]:
+        """The rows of a metric that have these values on axes, and none on others.
+
+        Args:
+            axes: a value, a tuple of several, or `...` for any.
+        """
+        numbers = self._numbers_by_metric.get(metric, [])
+        if not axes.keys() <= self.axes.keys():
+            return []
+        for name, column in self.axes.items():
+            if name not in axes:
+                numbers = [i for i in numbers if column[i] is None]
+                continue
+            numbers = [i for i in numbers if column[i] is not None]
+            if (values := axes[name]) is not ...:
+                several = values if isinstance(values, tuple) else (values,)
+                numbers = [i for i in numbers if column[i] in several]
+        return self._rows(numbers)
+
     @cached_property
     def _numbers_by_metric(self) -> dict[str, list[int]]:
         """Indices of the rows of each metric."""

@@ -110,8 +110,8 @@ def numbers(rows: Iterable[Row], metric: str = "") -> Iterator[dict[str, Any]]:
     """
 
     def key(row: Row) -> tuple[AxisValue, ...]:
-        of = (row.axes.get(axis) for axis in ("feature", "direction", "head"))
-        return (row.metric, row.split, *of, row.layer)
+        of = row.axes.get
+        return row.metric, row.split, of("feature"), of("direction"), of("head"), row.layer
 
     columns = rows if isinstance(rows, Rows) else Rows.of(rows)
     all_rows = columns.with_metric(metric) if metric else list(columns)
@@ -140,11 +140,20 @@ def numbers(rows: Iterable[Row], metric: str = "") -> Iterator[dict[str, Any]]:
         }
 
 
+_FIELDS = dict.fromkeys(
+    ("layer", "head", "feature", "direction", *CSV_FIELDS)
+    + ("baseline", "baseline_kind", "chance", "p", "chosen", "n")
+)
+"""Names of the fields of `numbers`."""
+
+
 def head_frame(rows: Iterable[Row], metric: str = "") -> pd.DataFrame:
     """Numbers of single heads, one per line, with the columns of ``heads.csv``; see `numbers`."""
     import pandas as pd
 
-    frame = pd.DataFrame(numbers(rows, metric), dtype=object)
+    # Without names of columns, a line is a slow way to a frame.
+    lines = [[*line.values()] for line in numbers(rows, metric)]
+    frame = pd.DataFrame(lines, columns=[*_FIELDS], dtype=object)
     return frame[frame["head"].notna()]
 
 
