@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from probes.frames.header_columns import HEADER_KINDS, NUMBER, TEXT, TRUTH, WHOLE, values
 from probes.measurements.measurement import get_measurement, measurements
 from probes.records.record import Record
 from probes.records.record_files import MISFITS, read_record, unreadable
 from probes.records.result import SCORES, Result
+from probes.records.row import Rows
 from probes.statistics.metrics import bounds_of
 
 _TYPES = {TEXT: str, WHOLE: int, NUMBER: float, TRUTH: bool}
@@ -115,6 +118,43 @@ def _require_possible(record: Record) -> None:
         options.model_validate(own_settings)
     bounds = {metric: bounds_of(metric) for metric in set(rows.metric)}
     n_layers = max(model.n_layers for model in (record.model, record.base) if model)
+    if not _are_possible(rows, bounds, n_layers):
+        _require_possible_rows(rows, bounds, n_layers)
+    if beyond := [x for x in record.behind if not 0 <= x <= n_layers]:
+        raise ValueError(f"behind has layer {beyond[0]} of {n_layers}")
+    if isinstance(record, Result) and (fits := _fits_by_layer(record)) != record.extent:
+        # A probe that is solved has one fit, however many seeds were asked for.
+        n_seeds = max(record.extent.values(), default=0)
+        if record.extent != dict.fromkeys(fits, n_seeds) or {*fits.values()} != {1}:
+            raise ValueError(f"its rows have fits {fits}, its extent {record.extent}")
+
+
+Bounds = Mapping[str, tuple[float, float]]
+"""Least and greatest possible value by metric."""
+
+
+def _are_possible(rows: Rows, bounds: Bounds, n_layers: int) -> bool:
+    """Whether no row is impossible, for all rows at once."""
+    value, low, high = (np.array(x, dtype=np.float64) for x in (rows.value, rows.low, rows.high))
+    names = list(bounds)
+    places = dict(zip(names, range(len(names)), strict=True))
+    least, most = np.array([bounds[name] for name in names]).reshape(-1, 2)[
+        list(map(places.__getitem__, rows.metric))
+    ].T
+    # Comparisons with NaN, which stands for None, are false.
+    slack, at = (high - low) / 2 + 1e-6, np.where(np.isnan(value), low, value)
+    impossible = (value < least) | (value > most) | (low > high)
+    impossible |= (at < low - slack) | (at > high + slack)
+    counts = [(rows.layer, n_layers), (rows.n, np.inf), (rows.p, 1)]
+    return not impossible.any() and all(
+        0 <= number <= highest
+        for column, highest in counts
+        for number in set(column) - {None}
+    )
+
+
+def _require_possible_rows(rows: Rows, bounds: Bounds, n_layers: int) -> None:
+    """Raise ValueError that names the first impossible row."""
     for metric, value, layer, low, high, n, p in zip(
         rows.metric, rows.value, rows.layer, rows.low, rows.high, rows.n, rows.p, strict=True
     ):
@@ -129,13 +169,6 @@ def _require_possible(record: Record) -> None:
                 raise ValueError(f"{metric}{of_layer} is {value}, between {low:.6g} and {high:.6g}")
         if not 0 <= (layer or 0) <= n_layers or (n or 0) < 0 or not 0 <= (p or 0) <= 1:
             raise ValueError(f"{metric}{of_layer} has n {n}, p {p}, of {n_layers} layers")
-    if beyond := [x for x in record.behind if not 0 <= x <= n_layers]:
-        raise ValueError(f"behind has layer {beyond[0]} of {n_layers}")
-    if isinstance(record, Result) and (fits := _fits_by_layer(record)) != record.extent:
-        # A probe that is solved has one fit, however many seeds were asked for.
-        n_seeds = max(record.extent.values(), default=0)
-        if record.extent != dict.fromkeys(fits, n_seeds) or {*fits.values()} != {1}:
-            raise ValueError(f"its rows have fits {fits}, its extent {record.extent}")
 
 
 def _fits_by_layer(result: Result) -> dict[int | None, int]:
