@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from probes.records.row import Rows
 from probes.statistics.metrics import bounds_of
 
 _TYPES = {TEXT: str, WHOLE: int, NUMBER: float, TRUTH: bool}
+
+_HEADER_TYPES = [(name, _TYPES[kind]) for name, kind in HEADER_KINDS.items()]
 
 # The frame has columns of 64-bit whole numbers.
 _MOST = (1 << 63) - 1
@@ -49,12 +51,14 @@ def validated(record: Record, path: Path) -> Record:
             record = Result.model_validate({**fields, "path": path})
         if record.measurement in measurements:
             _require_possible(record)
-        for name, number in _header_numbers(record.model_dump(exclude={"rows"})):
-            low, high = _BOUNDS.get(name) or _BOUNDS.get(name.partition(".")[0]) or _BOUNDS[""]
-            if not low <= number <= high:
-                raise ValueError(f"{name} is {number}")
-        for name, value in zip(HEADER_KINDS, values(record, HEADER_KINDS), strict=True):
-            if value is not None and not isinstance(value, _TYPES[HEADER_KINDS[name]]):
+        header = record.model_dump(exclude={"rows"})
+        if not _within_bounds(header):
+            for name, number in _header_numbers(header):
+                low, high = _BOUNDS.get(name) or _BOUNDS.get(name.partition(".")[0]) or _BOUNDS[""]
+                if not low <= number <= high:
+                    raise ValueError(f"{name} is {number}")
+        for (name, kind), value in zip(_HEADER_TYPES, values(record, HEADER_KINDS), strict=True):
+            if value is not None and not isinstance(value, kind):
                 raise ValueError(f"{name} is {value!r}")
         for name, column in (("layer", record.rows.layer), ("n", record.rows.n)):
             if beyond := [x for x in dict.fromkeys(column) if x is not None and abs(x) > _MOST]:
@@ -73,20 +77,41 @@ def read_validated(path: Path) -> Record:
     return validated(read_record(path), path)
 
 
-def _header_numbers(
-    content: Mapping[Any, Any] | Sequence[Any], name: str = ""
-) -> Iterator[tuple[str, float]]:
-    """The numbers in a part of a header, by names such as `corpus.limit`."""
-    is_mapping = isinstance(content, dict)
-    for part, child in content.items() if is_mapping else ((None, x) for x in content):
+def _within_bounds(header: Mapping[str, Any]) -> bool:
+    """Whether no number of a header is beyond its bounds, without names."""
+    signed, unsigned = list[float](), list[float]()
+    for name, content in header.items():
+        _add_numbers([content], signed if _BOUNDS.get(name, (0, 0))[0] < 0 else unsigned)
+    limit, project = header["corpus"]["limit"], header["project"]
+    return (
+        all(0 <= number <= _MOST for number in unsigned)
+        and all(-_MOST <= number <= _MOST for number in signed)
+        and all(number is None or number >= 1 for number in (limit, project))
+    )
+
+
+def _add_numbers(content: Iterable[Any], numbers: list[float]) -> None:
+    """Append the numbers in a part of a header to a list."""
+    for child in content:
         kind = type(child)
-        if kind is str or child is None:
-            continue
-        child_name = f"{name}.{part}".lstrip(".") if is_mapping else name
-        if kind in (dict, list, tuple):
-            yield from _header_numbers(child, child_name)
-        elif isinstance(child, int | float):
-            yield child_name, child
+        if kind is int or kind is float:
+            numbers.append(child)
+        elif kind is dict:
+            _add_numbers(child.values(), numbers)
+        elif kind is list or kind is tuple:
+            _add_numbers(child, numbers)
+
+
+def _header_numbers(content: object, name: str = "") -> Iterator[tuple[str, float]]:
+    """The numbers in a part of a header, by names such as `corpus.limit`."""
+    if isinstance(content, Mapping):
+        for part, child in content.items():
+            yield from _header_numbers(child, f"{name}.{part}".lstrip("."))
+    elif isinstance(content, Sequence) and not isinstance(content, str):
+        for child in content:
+            yield from _header_numbers(child, name)
+    elif isinstance(content, int | float):
+        yield name, content
 
 
 def as_result(record: Record, path: Path) -> Result:

@@ -180,8 +180,14 @@ class Rows(Frozen):
         self, metric: str, layer: int | None, split: str, **axes: AxisValue
     ) -> int | None:
         """Index of the row that `at` gives."""
+        if not axes:
+            return self._row_numbers.get((metric, layer, split, self._no_axis_values))
         axis_values = tuple(axes.pop(name, None) for name in self.axes)
         return None if axes else self._row_numbers.get((metric, layer, split, axis_values))
+
+    @cached_property
+    def _no_axis_values(self) -> tuple[None, ...]:
+        return (None,) * len(self.axes)
 
     def along(self, axis: str) -> list[Row]:
         """The rows that have a value on an axis."""
