@@ -112,7 +112,7 @@ def axis_names(frame: pd.DataFrame) -> list[str]:
 def rows_in(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame by column, None for what is missing."""
     columns = {
-        str(name): [None if na else x for x, na in zip(column, column.isna(), strict=True)]
+        str(name): column.astype(object).where(column.notna(), None).tolist()
         for name, column in frame.items()
     }
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
