@@ -163,18 +163,18 @@ def _are_possible(rows: Rows, bounds: Bounds, n_layers: int) -> bool:
     value, low, high = (np.array(x, dtype=np.float64) for x in (rows.value, rows.low, rows.high))
     names = list(bounds)
     places = dict(zip(names, range(len(names)), strict=True))
-    least, most = np.array([bounds[name] for name in names]).reshape(-1, 2)[
-        list(map(places.__getitem__, rows.metric))
-    ].T
+    least, most = (
+        np.array([bounds[name] for name in names])
+        .reshape(-1, 2)[list(map(places.__getitem__, rows.metric))]
+        .T
+    )
     # Comparisons with NaN, which stands for None, are false.
     slack, at = (high - low) / 2 + 1e-6, np.where(np.isnan(value), low, value)
     impossible = (value < least) | (value > most) | (low > high)
     impossible |= (at < low - slack) | (at > high + slack)
     counts = [(rows.layer, n_layers), (rows.n, np.inf), (rows.p, 1)]
     return not impossible.any() and all(
-        0 <= number <= highest
-        for column, highest in counts
-        for number in set(column) - {None}
+        0 <= number <= highest for column, highest in counts for number in set(column) - {None}
     )
 
 

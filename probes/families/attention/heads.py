@@ -141,8 +141,10 @@ def numbers(rows: Iterable[Row], metric: str = "") -> Iterator[dict[str, Any]]:
 
 
 _FIELDS = dict.fromkeys(
-    ("layer", "head", "feature", "direction", *CSV_FIELDS)
-    + ("baseline", "baseline_kind", "chance", "p", "chosen", "n")
+    (
+        *("layer", "head", "feature", "direction", *CSV_FIELDS),
+        *("baseline", "baseline_kind", "chance", "p", "chosen", "n"),
+    )
 )
 """Names of the fields of `numbers`."""
 

@@ -141,7 +141,10 @@ class Strata:
         return all_sums
 
     def _resampled(
-        self, all_sums: Sequence[tuple[Ints, Floats, Floats]], shape: tuple[int, ...], block_number: int
+        self,
+        all_sums: Sequence[tuple[Ints, Floats, Floats]],
+        shape: tuple[int, ...],
+        block_number: int,
     ) -> tuple[Floats, ErrorSpread]:
         """Shifts of means in a block of resamples, and their standard errors.
 
