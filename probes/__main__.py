@@ -81,11 +81,11 @@ def _run_command(arguments: list[str]) -> int:
             status: int = command.run(options)
             return status
 
-    if not hasattr(command, "paths_read"):
-        return run()
-    from probes.cli.answers import answered
+    if paths_read := getattr(command, "paths_read", None):
+        from probes.cli.answers import answered
 
-    return answered(arguments, command.paths_read(options), run)
+        return answered(arguments, paths_read(options), run)
+    return run()
 
 
 def _add_arguments(parser: ArgumentParser, command: ModuleType | FamilyCommand) -> None:

@@ -39,18 +39,18 @@ class _Copying:
         return getattr(self._stream, name)
 
 
-def answered(arguments: list[str], paths: Iterable[Path | None], run: Callable[[], int]) -> int:
+def answered(arguments: list[str], named: Iterable[Path | None], run: Callable[[], int]) -> int:
     """Print the answer of a command, and keep it if it is one.
 
     Args:
         arguments: the command with its arguments.
-        paths: files and folders of results that it reads, and None; all files in them count.
+        named: files and folders of results that it reads; all files in them count.
         run: prints the answer, and returns the exit status.
     """
     if sys.stdout is None or sys.stderr is None:
         return run()
     # Where `--recipes` names no file, its value is an empty path.
-    paths = [path for path in paths if path not in (None, Path())]
+    paths = [path for path in named if path is not None and path != Path()]
     key, newest = _key(arguments, paths)
     parts: list[Part] = []
     if (answers := find(key)) is not None:

@@ -161,20 +161,20 @@ Bounds = Mapping[str, tuple[float, float]]
 def _are_possible(rows: Rows, bounds: Bounds, n_layers: int) -> bool:
     """Whether no row is impossible, for all rows at once."""
     value, low, high = (np.array(x, dtype=np.float64) for x in (rows.value, rows.low, rows.high))
-    names = list(bounds)
-    places = dict(zip(names, range(len(names)), strict=True))
-    least, most = (
-        np.array([bounds[name] for name in names])
-        .reshape(-1, 2)[list(map(places.__getitem__, rows.metric))]
-        .T
-    )
+    places = {metric: number for number, metric in enumerate(bounds)}
+    limits = np.array(list(bounds.values())).reshape(-1, 2)
+    least, most = limits[list(map(places.__getitem__, rows.metric))].T
     # Comparisons with NaN, which stands for None, are false.
     slack, at = (high - low) / 2 + 1e-6, np.where(np.isnan(value), low, value)
     impossible = (value < least) | (value > most) | (low > high)
     impossible |= (at < low - slack) | (at > high + slack)
-    counts = [(rows.layer, n_layers), (rows.n, np.inf), (rows.p, 1)]
+    columns: list[tuple[Sequence[float | None], float]] = [
+        (rows.layer, n_layers), (rows.n, np.inf), (rows.p, 1),
+    ]  # fmt: skip
     return not impossible.any() and all(
-        0 <= number <= highest for column, highest in counts for number in set(column) - {None}
+        number is None or 0 <= number <= highest
+        for column, highest in columns
+        for number in set(column)
     )
 
 

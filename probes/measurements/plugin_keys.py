@@ -121,14 +121,16 @@ def key_follows(record: Record) -> bool:
     name = record.measurement
     spans_tasks = name in measurements and get_measurement(name).spans_tasks
     # The record lacks the number of documents, the base's data type and the keys of scores.
-    input_digests = (
+    variants = [(rule, few) for rule in rules for few in (False, True)]
+    input_digests: Iterator[str] = (
         inputs.model_copy(update={"windows": rule, "few_documents": few}).digest
-        for rule in rules
-        for few in (False, True)
+        for rule, few in variants
     )
     if record.base or spans_tasks:
         input_digests = iter([record.inputs])
     source = source_of(record.plug_ins)
     version = record.measurement_version
-    keys = (record_key(digest, name, version, record.settings, source) for digest in input_digests)
-    return record.key in keys
+    return any(
+        record.key == record_key(digest, name, version, record.settings, source)
+        for digest in input_digests
+    )

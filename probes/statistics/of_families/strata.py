@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -123,9 +124,9 @@ class Strata:
             on these means, shape (clusters, columns); of their shares of each group, shape
             (clusters, groups).
         """
-        all_sums, k = [], values.shape[1]
+        all_sums, k = list[tuple[Ints, Floats, Floats]](), values.shape[1]
         for cluster, n in self._clusters_by_stratum():
-            columns, sums, shares = [], [], np.zeros((n, len(groups)))
+            columns, sums, shares = list[int](), list[Any](), np.zeros((n, len(groups)))
             for i, group in enumerate(groups):
                 items = np.sort(group)
                 items = items[cluster[items] >= 0]
@@ -133,11 +134,9 @@ class Strata:
                     influence, of_item = (values[items] - means[i]) / len(group), cluster[items]
                     shares[:, i] = np.bincount(of_item, np.full(len(items), 1 / len(group)), n)
                     sums += [np.bincount(of_item, column, n) for column in influence.T]
-                    columns.append(np.arange(i * k, (i + 1) * k))
-            if columns:
-                all_sums.append((np.concatenate(columns), np.stack(sums, axis=1), shares))
-            else:
-                all_sums.append((np.zeros(0, np.int64), np.zeros((n, 0)), shares))
+                    columns += range(i * k, (i + 1) * k)
+            by_cluster = np.ascontiguousarray(np.array(sums).reshape(-1, n).T)
+            all_sums.append((np.array(columns, dtype=np.int64), by_cluster, shares))
         return all_sums
 
     def _resampled(
