@@ -121,16 +121,15 @@ def key_follows(record: Record) -> bool:
     name = record.measurement
     spans_tasks = name in measurements and get_measurement(name).spans_tasks
     # The record lacks the number of documents, the base's data type and the keys of scores.
-    variants = [(rule, few) for rule in rules for few in (False, True)]
-    input_digests: Iterator[str] = (
+    input_digests: Iterable[str] = (
         inputs.model_copy(update={"windows": rule, "few_documents": few}).digest
-        for rule, few in variants
+        for rule in rules
+        for few in (False, True)
     )
     if record.base or spans_tasks:
-        input_digests = iter([record.inputs])
+        input_digests = [record.inputs]
     source = source_of(record.plug_ins)
     version = record.measurement_version
-    return any(
-        record.key == record_key(digest, name, version, record.settings, source)
-        for digest in input_digests
-    )
+    # Mostly the first is the key, and the others need not be made.
+    keys = (record_key(digest, name, version, record.settings, source) for digest in input_digests)
+    return record.key in keys

@@ -180,14 +180,10 @@ class Rows(Frozen):
         self, metric: str, layer: int | None, split: str, **axes: AxisValue
     ) -> int | None:
         """Index of the row that `at` gives."""
-        if not axes:
-            return self._row_numbers.get((metric, layer, split, self._no_axis_values))
-        axis_values = tuple(axes.pop(name, None) for name in self.axes)
+        axis_values: tuple[AxisValue, ...] = (None,) * len(self.axes)
+        if axes:
+            axis_values = tuple(axes.pop(name, None) for name in self.axes)
         return None if axes else self._row_numbers.get((metric, layer, split, axis_values))
-
-    @cached_property
-    def _no_axis_values(self) -> tuple[None, ...]:
-        return (None,) * len(self.axes)
 
     def along(self, axis: str) -> list[Row]:
         """The rows that have a value on an axis."""
@@ -210,15 +206,11 @@ class Rows(Frozen):
             axes: a value, a tuple of several, or `...` for any.
         """
         numbers = self._numbers_by_metric.get(metric, [])
-        if not axes.keys() <= self.axes.keys():
-            return []
-        for name, column in self.axes.items():
-            if name not in axes:
-                numbers = [i for i in numbers if column[i] is None]
-                continue
-            numbers = [i for i in numbers if column[i] is not None]
-            if (values := axes[name]) is not ...:
-                several = values if isinstance(values, tuple) else (values,)
+        for name in {**self.axes, **axes}:
+            column, x = self.axes.get(name, (None,) * len(self)), axes.get(name)
+            several = x if isinstance(x, tuple) else (x,)
+            numbers = [i for i in numbers if (column[i] is None) == (name not in axes)]
+            if name in axes and x is not ...:
                 numbers = [i for i in numbers if column[i] in several]
         return self._rows(numbers)
 

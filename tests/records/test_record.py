@@ -15,7 +15,6 @@ from results_by_hand import changed, make_result, variance_rows, with_seeds
 from probes.common.errors import UserError
 from probes.frames.frame import load
 from probes.frames.joined_results import find_results, read_result, results_with_evidence
-from probes.frames.record_validation import _are_possible, _require_possible_rows
 from probes.measurements.measurement import Request, get_measurement
 from probes.records.probe_spec import PROBES
 from probes.records.record import Inputs, record_key, record_name
@@ -281,33 +280,6 @@ def test_some_rows_are_those_that_a_loop_would_choose(rows, more):
         several = {axis: (None, value, "no value") for axis, value in row.axes.items()}
         assert columns.matching(row.metric, **several) == equal
     assert columns.matching("a", axis_of_none=...) == []
-
-
-def bounded_rows():
-    number = st.none() | st.sampled_from([-2.0, -0.5, 0.0, 0.3, 0.5, 1.0, 1.5, 9.0])
-    whole = st.none() | st.integers(-1, 4)
-    fields = {
-        "value": number,
-        "low": number,
-        "high": number,
-        "p": number,
-        "layer": whole,
-        "n": whole,
-    }
-    return st.lists(st.builds(Row, st.sampled_from("ab"), **fields, axes=st.just({})), max_size=4)
-
-
-@given(bounded_rows())
-def test_rows_are_checked_at_once_as_one_by_one(rows):
-    columns, bounds = Rows.of(rows), {"a": (-1.0, 1.0), "b": (0.0, 2.0)}
-    bounds = {metric: bounds[metric] for metric in set(columns.metric)}
-    try:
-        _require_possible_rows(columns, bounds, 3)
-    except ValueError:
-        is_possible = False
-    else:
-        is_possible = True
-    assert _are_possible(columns, bounds, 3) == is_possible
 
 
 @pytest.mark.parametrize("place", ["facts", "model", "rows"])

@@ -129,7 +129,7 @@ def run(options: argparse.Namespace) -> int:
         printer.say(f"{_files_line(kept, KEPT_NOUN)} in {options.cache_dir}")
     if options.prune and (stores or files or corpora or kept):
         selected = (
-            [x for x in some if _is_selected(x, options)] for some in (stores, files, corpora, kept)
+            [x for x in some if _is_selected(x, options)] for some in (stores, corpora, files, kept)
         )
         try:
             _prune(*selected, dry_run=options.dry_run)
@@ -200,12 +200,10 @@ def find_corpora(folder: Path) -> list[Entry]:
 
 def find_kept(path: Path) -> list[Entry]:
     """The file of `probes.common.kept_values`, if there is one."""
-    try:
-        about = path.stat()
-    except OSError:
+    if not os.path.isfile(path):
         return []
     state = WHOLE if kept_values.is_sound(path) else BROKEN
-    return [Entry(path, about.st_size, about.st_mtime, {}, state)]
+    return [Entry(path, path.stat().st_size, path.stat().st_mtime, {}, state)]
 
 
 def _is_selected(entry: Entry, options: argparse.Namespace) -> bool:
@@ -214,15 +212,8 @@ def _is_selected(entry: Entry, options: argparse.Namespace) -> bool:
     return options.older_than is None or time.time() - entry.used >= 86400 * options.older_than
 
 
-def _prune(
-    stores: Sequence[Entry],
-    files: Sequence[Entry],
-    corpora: Sequence[Entry],
-    kept: Sequence[Entry],
-    *,
-    dry_run: bool,
-) -> None:
-    """Delete stores, unless a run is writing or reading them, parameters, corpora and answers."""
+def _prune(stores: Sequence[Entry], *others: Sequence[Entry], dry_run: bool) -> None:
+    """Delete stores, unless a run is writing or reading them; parameters, corpora and answers."""
     verb = "would delete" if dry_run else "deleted"
     for entry in stores:
         title = f"{entry.path} ({_size([entry])}, {entry.state})"
@@ -234,14 +225,14 @@ def _prune(
             printer.say(f"{verb} {title}")
         except BusyError:
             printer.say(f"kept {title}: a run is using it")
-    nouns = (corpora, CORPORA_NOUN), (files, PARAMETERS_NOUN), (kept, KEPT_NOUN)
-    for entries, noun in nouns:
+    nouns = CORPORA_NOUN, PARAMETERS_NOUN, KEPT_NOUN
+    for entries, noun in zip(others, nouns, strict=True):
         if entries:
             if not dry_run:
                 for entry in entries:
                     entry.path.unlink(missing_ok=True)
             printer.say(f"{verb} {_files_line(entries, noun)}")
-    if not (stores or files or corpora or kept):
+    if not (stores or any(others)):
         printer.say("nothing to delete")
 
 

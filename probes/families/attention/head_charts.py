@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from probes.common.grouping import grouped
 from probes.families.attention.heads import (
@@ -18,7 +18,7 @@ from probes.families.attention.heads import (
 )
 from probes.measurements.chart_views import Cells, Maps
 from probes.measurements.row_filters import rows_where
-from probes.records.row import AxisValue, Row, Rows
+from probes.records.row import AxisValue, Row
 from probes.statistics.metrics import decimals, printed_score
 
 if TYPE_CHECKING:
@@ -43,21 +43,10 @@ MOST_DESCRIBED = 5
 """Number of relations in a tooltip, those in which a head exceeds the offset most."""
 
 
-Tooltips = dict[tuple[int, int], dict[str, str]]
-"""Tooltips by layer and head."""
-
-_TOOLTIPS: WeakKeyDictionary[ShownRecords, dict[str, Tooltips]] = WeakKeyDictionary()
-
-
-def tooltips(shown_records: ShownRecords, model: str) -> Tooltips:
-    """The tooltips of a model, which several charts of the same records have."""
-    by_model = _TOOLTIPS.setdefault(shown_records, {})
-    if model not in by_model:
-        by_model[model] = _tooltips(shown_records.records[model].rows)
-    return by_model[model]
-
-
-def _tooltips(rows: Rows) -> Tooltips:
+@lru_cache(maxsize=256)
+def tooltips(shown_records: ShownRecords, model: str) -> dict[tuple[int, int], dict[str, str]]:
+    """Tooltips by layer and head."""
+    rows = shown_records.records[model].rows
     of_heads = [x for x in numbers(rows) if x["head"] is not None and x["split"] == "test"]
     texts = {}
     for (layer, head), lines in grouped(of_heads, lambda x: (x["layer"], x["head"])).items():
@@ -113,8 +102,7 @@ class RelationsGrid:
         for model, record in shown_records.records.items():
             if not (relations := _relations(record.rows)):
                 continue
-            heads = head_frame(record.rows, "relation")
-            heads = rows_where(heads, ["relation"], {"split": ["dev", "test"]})
+            heads = rows_where(head_frame(record.rows), ["relation"], {"split": ["dev", "test"]})
             axes = ["feature", "layer", "direction", "head"]
             scores = heads.pivot(index=axes, columns="split", values="value").astype(float)
             best = scores.loc[scores.groupby(["feature", "layer"])["dev"].idxmax(), "test"]

@@ -102,20 +102,15 @@ def choices(rows: Iterable[Row]) -> list[Choice]:
     return [Choice(**parts) for parts in rows_by_choice.values()]
 
 
-def numbers(rows: Iterable[Row], metric: str = "") -> Iterator[dict[str, Any]]:
-    """The lines of ``heads.csv``: numbers with their baselines; the chosen with chance and p.
-
-    Args:
-        metric: only numbers of this metric.
-    """
+def numbers(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
+    """The lines of ``heads.csv``: numbers with their baselines; the chosen with chance and p."""
 
     def key(row: Row) -> tuple[AxisValue, ...]:
         of = row.axes.get
         return row.metric, row.split, of("feature"), of("direction"), of("head"), row.layer
 
-    columns = rows if isinstance(rows, Rows) else Rows.of(rows)
-    all_rows = columns.with_metric(metric) if metric else list(columns)
-    best = {key(choice.test): choice for choice in choices(columns)}
+    all_rows = list(rows)
+    best = {key(choice.test): choice for choice in choices(all_rows)}
     baselines = {
         key(row): row for row in all_rows if "baseline" in row.axes and "chosen" not in row.axes
     }
@@ -140,22 +135,11 @@ def numbers(rows: Iterable[Row], metric: str = "") -> Iterator[dict[str, Any]]:
         }
 
 
-_FIELDS = dict.fromkeys(
-    (
-        *("layer", "head", "feature", "direction", *CSV_FIELDS),
-        *("baseline", "baseline_kind", "chance", "p", "chosen", "n"),
-    )
-)
-"""Names of the fields of `numbers`."""
-
-
-def head_frame(rows: Iterable[Row], metric: str = "") -> pd.DataFrame:
-    """Numbers of single heads, one per line, with the columns of ``heads.csv``; see `numbers`."""
+def head_frame(rows: Iterable[Row]) -> pd.DataFrame:
+    """Numbers of single heads, one per line, with the columns of ``heads.csv``."""
     import pandas as pd
 
-    # Without names of columns, a line is a slow way to a frame.
-    lines = [[*line.values()] for line in numbers(rows, metric)]
-    frame = pd.DataFrame(lines, columns=[*_FIELDS], dtype=object)
+    frame = pd.DataFrame(numbers(rows), dtype=object)
     return frame[frame["head"].notna()]
 
 
@@ -181,7 +165,7 @@ CLASSES = {"vertical": "V", "diagonal": "D", "vertical + diagonal": "VD", "heter
 
 def masses(rows: Iterable[Row]) -> pd.DataFrame:
     """Masses beyond uniform attention, by layer and head (rows) and pattern (columns)."""
-    frame = rows_where(head_frame(rows, "pattern"), ["pattern"], {})
+    frame = rows_where(head_frame(rows), ["pattern"], {})
     mass, uniform = (frame[name].to_numpy(dtype=float) for name in ("value", "baseline"))
     wide = frame.assign(value=ratio(mass - uniform, 1 - uniform, 0.0)).pivot(
         index=["layer", "head"], columns="feature", values="value"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -95,14 +94,19 @@ class Strata:
             values, groups: see `means`.
         """
         means = np.stack([values[group].mean(0) for group in groups])
-        all_sums = self._sums(values, groups, means)
+        influence = np.zeros((len(values), *means.shape))
+        member = np.zeros((len(values), len(groups)))
+        for i, group in enumerate(groups):
+            member[group, i] = 1 / len(group)
+            influence[group, i] = (values[group] - means[i]) / len(group)
+        flat = influence.reshape(len(values), -1)
         differ = np.stack(
             [
                 (_summed(self.cluster[group], values[group]) != 0).sum(0) >= FEWEST
                 for group in groups
             ]
         )
-        shifts_and_errors = (self._resampled(all_sums, means.shape, x) for x in range(MOST))
+        shifts_and_errors = (self._resampled(flat, member, number) for number in range(MOST))
         blocks = (
             (np.vstack([(means.reshape(-1, 1) + shift), np.zeros(RESAMPLES)]), errors)
             for shift, errors in shifts_and_errors
@@ -114,77 +118,42 @@ class Strata:
             p_values[tested] = max_t(np.append(means.ravel(), 0.0), blocks, pairs)
         return p_values.reshape(means.shape)
 
-    def _sums(
-        self, values: Floats, groups: Sequence[Ints], means: Floats
-    ) -> list[tuple[Ints, Floats, Floats]]:
-        """For each stratum, groups with items in it, and sums of these items over each cluster.
-
-        Returns:
-            the columns of these groups among all means (groups · k); sums of the influence of items
-            on these means, shape (clusters, columns); of their shares of each group, shape
-            (clusters, groups).
-        """
-        all_sums, k = list[tuple[Ints, Floats, Floats]](), values.shape[1]
-        for cluster, n in self._clusters_by_stratum():
-            columns, sums, shares = list[int](), list[Any](), np.zeros((n, len(groups)))
-            for i, group in enumerate(groups):
-                items = np.sort(group)
-                items = items[cluster[items] >= 0]
-                if len(items):
-                    influence, of_item = (values[items] - means[i]) / len(group), cluster[items]
-                    shares[:, i] = np.bincount(of_item, np.full(len(items), 1 / len(group)), n)
-                    sums += [np.bincount(of_item, column, n) for column in influence.T]
-                    columns += range(i * k, (i + 1) * k)
-            by_cluster = np.ascontiguousarray(np.array(sums).reshape(-1, n).T)
-            all_sums.append((np.array(columns, dtype=np.int64), by_cluster, shares))
-        return all_sums
-
     def _resampled(
-        self,
-        all_sums: Sequence[tuple[Ints, Floats, Floats]],
-        shape: tuple[int, ...],
-        block_number: int,
+        self, influence: Floats, member: Floats, block_number: int
     ) -> tuple[Floats, ErrorSpread]:
         """Shifts of means in a block of resamples, and their standard errors.
 
         Args:
-            all_sums: see `_sums`.
-            shape: number of groups and of means of each.
+            influence: influence of each item on each mean. Shape (items, groups · k).
+            member: weight of each item in each group; weights add up to 1. Shape (items, groups).
         """
-        n_groups, k = shape
-        shift, squares = np.zeros((2, RESAMPLES, n_groups * k))
-        sample_squares, size = np.zeros(n_groups * k), np.zeros((RESAMPLES, n_groups))
-        for (columns, sums, shares), draws in zip(all_sums, self._draws(block_number), strict=True):
-            n = len(sums)
-            size += draws @ shares
+        shift, squares = np.zeros((2, RESAMPLES, influence.shape[1]))
+        sample_squares, size = np.zeros(influence.shape[1]), np.zeros((RESAMPLES, member.shape[1]))
+        for cluster, n, draws in self._strata(block_number):
+            inside = cluster >= 0
+            sums = _summed(cluster[inside], influence[inside])
+            size += draws @ _summed(cluster[inside], member[inside])
+            # Most groups have no items in this stratum.
+            at = np.flatnonzero(sums.any(0))
+            sums = sums[:, at]
             total = draws @ sums
-            shift[:, columns] += total
+            shift[:, at] += total
             if n > 1:
-                of_draws = (draws @ sums**2 - total**2 / n).clip(0) * n / (n - 1)
-                squares[:, columns] += of_draws
+                squares[:, at] += (draws @ sums**2 - total**2 / n).clip(0) * n / (n - 1)
                 of_sample = ((sums**2).sum(0) - sums.sum(0) ** 2 / n).clip(0) * n / (n - 1)
-                sample_squares[columns] += of_sample
-        shift /= np.repeat(size, k, axis=1)
+                sample_squares[at] += of_sample
+        shift /= np.repeat(size, influence.shape[1] // member.shape[1], axis=1)
         return shift.T, ErrorSpread(np.sqrt(sample_squares), np.sqrt(squares).T)
 
-    def _strata(self) -> Iterator[tuple[Ints, int, Floats]]:
+    def _strata(self, block_number: int = 0) -> Iterator[tuple[Ints, int, Floats]]:
         """Yield each stratum: cluster of each item (-1 if outside), number of clusters, draws."""
-        for (cluster, n), draws in zip(self._clusters_by_stratum(), self._draws(), strict=True):
-            yield cluster, n, draws
-
-    def _clusters_by_stratum(self) -> Iterator[tuple[Ints, int]]:
         for stratum in np.unique(self.stratum).tolist():  # a part of the items may lack some
             inside = self.stratum == stratum
             distinct, cluster_index = np.unique(self.cluster[inside], return_inverse=True)
             cluster = np.full(len(inside), -1)
             cluster[inside] = cluster_index
-            yield cluster, len(distinct)
-
-    def _draws(self, block_number: int = 0) -> Iterator[Floats]:
-        """Yield a block of resamples of each stratum."""
-        for stratum in np.unique(self.stratum).tolist():
-            n = len(np.unique(self.cluster[self.stratum == stratum]))
-            yield block(n, seed=stratum + block_number * _STRATA).astype(np.float64)
+            draws = block(len(distinct), seed=stratum + block_number * _STRATA)
+            yield cluster, len(distinct), draws.astype(np.float64)
 
 
 def _summed(cluster: Ints, values: Floats) -> Floats:
