@@ -122,18 +122,20 @@ class Pivot:
         if rows.empty:
             return []
         if not self.apart:
-            return [self._table(frame, title, notes)]
+            return [self._table(frame, rows, title, notes)]
+        parts = {value: frame[frame[self.apart] == value] for value in rows[self.apart].unique()}
         return [
-            self._table(frame[frame[self.apart] == value], f"{title} · {value}", notes)
-            for value in rows[self.apart].unique()
+            self._table(x, rows_where(x, self._metrics, self.where), f"{title} · {value}", notes)
+            for value, x in parts.items()
         ]
 
     @property
     def _metrics(self) -> tuple[str, ...]:
         return (*self.metrics, *self.below) if self.metrics else ()
 
-    def _table(self, frame: pd.DataFrame, title: str, notes: Sequence[str]) -> Table:
-        shown_rows = rows_where(frame, self._metrics, self.where)
+    def _table(
+        self, frame: pd.DataFrame, shown_rows: pd.DataFrame, title: str, notes: Sequence[str]
+    ) -> Table:
         if self.mean:
             shown_rows = mean_over_axis(shown_rows, self.mean, self.rows)
         columns = self.columns or self._differing_columns(shown_rows)
@@ -141,7 +143,8 @@ class Pivot:
         missing_axes = [name for name in (self.rows, *columns) if name not in shown_rows]
         shown_rows = shown_rows.assign(**dict.fromkeys(missing_axes))
         heads: dict[Key, str] = {}
-        for row in rows_in(shown_rows):
+        rows = rows_in(shown_rows)
+        for row in rows:
             heads.setdefault(tuple(row[name] for name in columns), self._head(row, columns))
         heads = dict(sorted(heads.items(), key=lambda head: self._column_order(head[0], columns)))
         own_title = worded(self.title, shown_rows)
@@ -152,12 +155,12 @@ class Pivot:
             if columns != ("task",):
                 own_title += f" by {columns[0].replace('_', ' ')}"
         marks = marks_of(frame, self._metrics, self.where) if self.marked else {}
-        lines = self._lines(shown_rows, columns, list(heads), marks)
+        lines = self._lines(rows, columns, list(heads), marks)
         if self.sections:
             lines[-1] = replace(lines[-1], ends_section=True)
         for section in self.sections:
             part = section.shown_rows(frame, self._metrics)
-            lines += self._lines(part, columns, list(heads), {}, section.name)
+            lines += self._lines(rows_in(part), columns, list(heads), {}, section.name)
         meaning = marks_meaning(cell for line in lines for cell in line.cells)
         notes = [self.note, *notes, *_reasons(shown_rows, (self.rows, *columns)), meaning]
         title = " · ".join(filter(None, [title, own_title]))
@@ -166,7 +169,7 @@ class Pivot:
 
     def _lines(
         self,
-        shown_rows: pd.DataFrame,
+        rows: Sequence[Mapping[str, Any]],
         columns: Sequence[str],
         order: Sequence[Key],
         marks: Marks,
@@ -174,7 +177,7 @@ class Pivot:
     ) -> list[TableRow]:
         """The lines of a part of the table; those without a value come last, in their order."""
         cells: dict[tuple[Any, str], dict[Key, Cell]] = {}
-        for row in rows_in(shown_rows):
+        for row in rows:
             key = tuple(row[name] for name in columns)
             line = cells.setdefault(self._line(row, columns, section), {})
             if key in line:
@@ -274,7 +277,8 @@ def _reasons(frame: pd.DataFrame, axes: Sequence[str]) -> Iterator[str]:
     Args:
         axes: the axes whose values the table shows.
     """
-    for reason, rows in frame[frame["why"] != ""].groupby("why", sort=False):
+    explained = frame["why"] != ""
+    for reason, rows in frame[explained].groupby("why", sort=False) if explained.any() else ():
         labels = ", ".join(map(label_of, rows["metric"].unique()))
         places = [
             value if isinstance(value, str) else f"{name.replace('_', ' ')} {value}"

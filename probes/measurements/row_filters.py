@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from probes.measurements.table_cells import layer_marks
 from probes.records.best_layer import best_layer_rows
 from probes.records.row import HEADER, Row
@@ -63,22 +65,25 @@ class BestOnDev:
 
 def rows_where(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> pd.DataFrame:
     """The rows of some metrics, or of all, that fulfil the conditions."""
-    rows = frame[frame["metric"].isin(metrics)] if metrics else frame
+    # Each condition reads one column of the rows that are left; all columns are taken once.
+    left = np.flatnonzero(frame["metric"].isin(metrics)) if metrics else np.arange(len(frame))
     for column, condition in {"split": "test", **where}.items():
         values = list(condition) if isinstance(condition, (list, tuple, set)) else [condition]
-        if column not in rows:
-            rows = rows if None in values else rows.iloc[:0]
+        if column not in frame:
+            left = left if None in values else left[:0]
         elif isinstance(condition, (PlacesOf, BestOnDev)):
             keys = [*RECORD, column]
-            same = _tuples(rows[keys]).isin(_tuples(condition.rows(frame)[keys]))
+            rows = frame[keys].take(left)
+            same = _tuples(rows).isin(_tuples(condition.rows(frame)[keys]))
             or_none = isinstance(condition, PlacesOf) and condition.or_none
-            rows = rows[(same | rows[column].isna()) if or_none else same]
+            left = left[(same | rows[column].isna()) if or_none else same]
         else:
-            absent = rows[column].isna()
+            cells = frame[column].take(left)
+            absent = cells.isna()
             present_values = [x for x in values if x is not None]
-            is_allowed = ~absent if ... in values else rows[column].isin(present_values)
-            rows = rows[(is_allowed | absent) if None in values else is_allowed]
-    return rows
+            is_allowed = ~absent if ... in values else cells.isin(present_values)
+            left = left[(is_allowed | absent) if None in values else is_allowed]
+    return frame.take(left)
 
 
 def _tuples(frame: pd.DataFrame) -> pd.MultiIndex:
@@ -98,8 +103,8 @@ def marks_of(frame: pd.DataFrame, metrics: Sequence[str], where: Where) -> Marks
         best = BestOnDev(metric, where).rows(frame)
         best_layers = set(zip(best["key"], best["layer"], strict=True))
         tests = rows_where(frame, [f"{metric}_p_best"], where)
-        tests = tests.astype(object).where(tests.notna(), None)
-        for key, layer, p in zip(tests["key"], tests["layer"], tests["value"], strict=True):
+        for row in rows_in(tests[["key", "layer", "value"]]):
+            key, layer, p = row.values()
             marks[key, metric, layer] = layer_marks(p, best=(key, layer) in best_layers)
     return marks
 
@@ -111,11 +116,9 @@ def axis_names(frame: pd.DataFrame) -> list[str]:
 
 def rows_in(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame by column, None for what is missing."""
-    columns = {
-        str(name): column.astype(object).where(column.notna(), None).tolist()
-        for name, column in frame.items()
-    }
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    cells, names = frame.to_numpy(dtype=object, copy=True), list(map(str, frame))
+    cells[frame.isna().to_numpy()] = None
+    return [dict(zip(names, row, strict=True)) for row in cells.tolist()]
 
 
 def interval_of_row(row: Mapping[str, Any]) -> Interval:

@@ -321,7 +321,19 @@ class RunConfig(Frozen):
     @property
     def about_corpus(self) -> tuple[str, ...]:
         """The measurements of the corpus as a whole that are asked for."""
-        return tuple(name for name in self.measurements if name != "scores")
+        return tuple(name for name in self.measurements if get_measurement(name).of != "task")
+
+    @property
+    def trains_probes(self) -> bool:
+        """Whether scores are asked for, or something that stands on them."""
+        return any(x == "scores" or get_measurement(x).after == "scores" for x in self.measurements)
+
+    @property
+    def scores_need_head(self) -> bool:
+        """Whether scores only serve measurements that need a language-model head."""
+        definitions = map(get_measurement, (*self.about_corpus, *self.evidence_names))
+        needed = all(x.head == "needed" for x in definitions if x.after == "scores")
+        return needed and "scores" not in self.measurements
 
     @property
     def evidence_names(self) -> tuple[str, ...]:

@@ -141,18 +141,10 @@ class CorpusReader:
         return self._data[task.name]
 
     def _data_of(self, task: Task) -> ProbingData:
-        config, name = self.config, self.name
         if task.site and (reason := self.description.unserved_sites.get(task.site)):
-            raise LeftOutError(Omission.UNSERVED, name, f"probes of {task.site}", reason)
-        try:
+            raise LeftOutError(Omission.UNSERVED, self.name, f"probes of {task.site}", reason)
+        with self._leaving_out(task):
             examples = self._examples(task)
-        except NotServedError as error:
-            asked_for = plain_name(task.name) in (*config.tasks, *config.own_tasks)
-            if asked_for or error.by_limit:
-                raise LeftOutError(Omission.UNSERVED, name, task.name, str(error)) from error
-            raise LeftOutError(Omission.SKIPPED, task.name, str(error)) from error
-        except TaskError as error:
-            raise LeftOutError(Omission.FAILED, name, task.name, str(error)) from error
         self.corpus.announce(examples)
         if task.position:
             self._announce_token(task.position, examples)
@@ -164,8 +156,29 @@ class CorpusReader:
             self.view(key),
             vectors.of(task.position or task.site),
             self.description.device,
-            project=config.project,
+            project=self.config.project,
         )
+
+    def require_served(self, task: Task | None, measurement: str) -> None:
+        """Raise what `data` or `view` would if the corpus is too small; the model is not needed."""
+        if task is None:
+            self.view(("", measurement))
+            return
+        with self._leaving_out(task):
+            self.corpus.examples(task, "masked")  # without a mask token there are no more
+
+    @contextmanager
+    def _leaving_out(self, task: Task) -> Iterator[None]:
+        """Say with a LeftOutError that a task is not served, or at fault."""
+        try:
+            yield
+        except NotServedError as error:
+            asked_for = plain_name(task.name) in (*self.config.tasks, *self.config.own_tasks)
+            if asked_for or error.by_limit:
+                raise LeftOutError(Omission.UNSERVED, self.name, task.name, str(error)) from error
+            raise LeftOutError(Omission.SKIPPED, task.name, str(error)) from error
+        except TaskError as error:
+            raise LeftOutError(Omission.FAILED, self.name, task.name, str(error)) from error
 
     def _all_examples(self, task: Task) -> Examples:
         """The examples of a task, in the view that this model can read."""
@@ -267,13 +280,13 @@ class CorpusReader:
         """The texts that are read for a task or a measurement."""
         if key not in self._views:
             (task, measurement), corpus = key, self.corpus
-            if task:
+            if task and not self._positions(task):  # the texts of labels are the corpus
                 task_of_view = next(x for x in self.tasks if plain_name(x.name) == task)
                 view = self._all_examples(task_of_view).view_of(corpus.value)
             elif measurement:
                 options = options_of(self.config, measurement)
                 own_view = get_measurement(measurement).reads(corpus.value, options)
-                view = own_view or plain_view(corpus.value)
+                view = own_view or self.view(("", ""))
             else:
                 view = plain_view(corpus.value)
             self._views[key] = view

@@ -164,11 +164,16 @@ class LazyModel:
     @cached_property
     def encoder(self) -> Encoder:
         """The model, on its device; with its head if one is needed, so that it is loaded once."""
-        encoder = self.in_memory
-        if encoder is None and self.config.reads_head and not self.config.dry_run:
-            with suppress(NoHeadError):
-                encoder = self.language_model
-        return encoder or self._load(lm_head=False)
+        if self.config.reads_head and not self.config.dry_run and self.head_error is None:
+            return self.language_model
+        return self.in_memory or self._load(lm_head=False)
+
+    @cached_property
+    def head_error(self) -> NoHeadError | None:
+        """The reason why it has no language-model head, which loading it shows; None if it has."""
+        with suppress(NoHeadError):
+            _ = self.language_model
+        return self._head_error
 
     @cached_property
     def description(self) -> Description:
@@ -196,7 +201,8 @@ class LazyModel:
             if not encoder.has_head:
                 raise NoHeadError.of(self.source.name)
         except NoHeadError as error:
-            self._head_error = error
+            # Another one, since the frames of this one hold the weights.
+            self._head_error = NoHeadError(str(error))
             raise
         return encoder
 
@@ -265,7 +271,9 @@ class LazyCorpus:
         name = plain.name, hiding
         if name not in self._examples:
             try:
-                self._examples[name] = collect_examples(plain, self.value, hiding)
+                self._examples[name] = collected = collect_examples(plain, self.value, hiding)
+                if collected.view != hiding:  # no word is hidden: all models read the same
+                    self._examples[plain.name, "cut"] = collected
             except (NotServedError, TaskError) as error:
                 self._examples[name] = error
             unserved = self._examples[name]

@@ -320,6 +320,27 @@ class ModelRun:
         lacking = definition.missing_annotation(self.corpus.layers)
         return lacking or definition.missing(task, PROBES[job.family], self.config.level)
 
+    def require_head(self, job: Job) -> None:
+        """Leave out what needs a language-model head that the model lacks, before probes are fit.
+
+        Raises:
+            LeftOutError: the job itself needs it, or nothing else is to stand on its scores.
+        """
+        names = [x for x in self.other_measurements if get_measurement(x).head == "needed"]
+        if not names or (error := self.model.head_error) is None:
+            return
+        left_out = {
+            x: LeftOutError(Omission.UNSERVED, self.name, x.title, str(error))
+            for x in (x for name in names for x in self.jobs(name) if not x.path.exists())
+            if not x.definition.is_evidence or (x.of == job.of and not self.missing(x))
+        }
+        if job in left_out:
+            raise left_out[job]
+        for omission in left_out.values():
+            if job.measurement == SCORES and self.config.scores_need_head:
+                raise omission
+            self.omissions.add(omission)
+
     def left_out(self, job: Job, error: Exception) -> LeftOutError | None:
         """The job, task or plug-in that an error costs; None if it ends the run."""
         # Imported here, since it imports torch.

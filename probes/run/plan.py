@@ -120,8 +120,7 @@ def model_runs(
             layers_of(config, n_layers, model.source.name)
     require_pairs(config, len(models))
     corpus, omissions = LazyCorpus(source), Omissions()
-    probing = "scores" in config.measurements
-    tasks = choose_tasks(config, corpus, omissions) if probing else []
+    tasks = choose_tasks(config, corpus, omissions) if config.trains_probes else []
     require_measurable(config, corpus)
     index, began = Index(), began or datetime.now(UTC)
     request = config.corpus_request

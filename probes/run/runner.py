@@ -91,6 +91,8 @@ class Runner:
 
     def _made(self, run: ModelRun, reader: CorpusReader, job: Job) -> JobOutput:
         scores = job.scores.get(job.of)
+        reader.require_served(run.task(job.task), job.measurement)
+        run.require_head(job)
         reader.need({*_layers(run), *job.extent, *(scores.layers if scores else ())})
         context, clock = self._context(run, reader, job), time.perf_counter()
         measured = _measure_in_groups(job, context)

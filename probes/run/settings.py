@@ -109,7 +109,7 @@ def _conflicts(config: RunConfig) -> Iterator[tuple[object, str]]:
     text, label, task_from = config.texts, ",".join(config.label), ",".join(config.task_from)
     positions, sites = ",".join(config.positions), ",".join(config.sites)
     measured = ",".join(config.measurements)
-    other_sites, probed = config.task_sites != [None], "scores" in config.measurements
+    other_sites, probed = config.task_sites != [None], config.trains_probes
     on_ray = config.engine == "ray"
     flag = "--text" if config.text else "--messages"
     yield config.text and config.messages, f"--messages {config.messages}: not with --text."
@@ -187,21 +187,18 @@ def _require_measurements(config: RunConfig) -> None:
 
 
 def _with_named_evidence(config: RunConfig) -> RunConfig:
-    """Move evidence that `--measurements` names to `evidence`, and add the scores that it needs.
+    """Add evidence that `--measurements` names to `evidence`.
 
     Without "scores" beside it, no other evidence is gathered unless `--evidence` names it.
     """
-    evidence = [x.name for x in probe_measurements()]
-    named_evidence = [name for name in config.measurements if name in evidence]
-    others = [name for name in config.measurements if name not in (*named_evidence, "scores")]
-    if not named_evidence and not any(get_measurement(name).spans_tasks for name in others):
+    named_evidence = [x for x in config.measurements if get_measurement(x).is_evidence]
+    if not any(get_measurement(x).after == "scores" for x in config.measurements):
         return config
     other_evidence = [name for name in config.evidence if name != "none"]
     if "scores" not in config.measurements and "evidence" not in config.model_fields_set:
         other_evidence = []
     all_evidence = (*other_evidence, *named_evidence) or ("none",)
-    changes = {"measurements": ("scores", *others), "evidence": all_evidence}
-    return config.model_copy(update=changes)
+    return config.model_copy(update={"evidence": all_evidence})
 
 
 def config_for_items(config: RunConfig, source: Source) -> RunConfig:

@@ -90,9 +90,11 @@ def test_twins_have_linear_probes_and_what_tests_need_unless_evidence_is_full(ti
         ({"evidence": "full,lens"}, {"evidence_names": (*EVIDENCE, "lens"), "level": "full"}),
         ({"evidence": "full"}, {"evidence_names": tuple(EVIDENCE)}),
         # Evidence that is named as a measurement comes with scores.
-        ({"measurements": "selectivity"}, {"measurements": ("scores",), "evidence": ("selectivity",)}),
+        ({"measurements": "selectivity"}, {"trains_probes": True, "about_corpus": (), "evidence": ("selectivity",)}),
         ({"measurements": "selectivity", "quick": True}, {"evidence": ("selectivity",)}),
-        ({"measurements": "probes,selectivity,geometry"}, {"measurements": ("scores", "geometry"), "evidence": ("standard", "selectivity")}),
+        ({"measurements": "probes,selectivity,geometry"}, {"about_corpus": ("geometry",), "evidence": ("standard", "selectivity")}),
+        ({"measurements": "erasure"}, {"trains_probes": True, "about_corpus": ("erasure",), "evidence": ("none",)}),
+        ({"measurements": "geometry"}, {"trains_probes": False, "evidence": ("standard",)}),
     ],
 )  # fmt: skip
 def test_what_settings_ask_for(settings, expected):

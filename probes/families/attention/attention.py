@@ -138,7 +138,8 @@ MEANS = Pivot(
 def _attention_tables(record: Record) -> Sequence[Table]:
     """Tables of patterns and of chosen heads."""
     title = f"{subject_title(record)} · attention"
-    return [pattern_table(f"{title} · patterns", record.rows), *choice_tables(title, record)]
+    patterns = pattern_table(f"{title} · patterns", record.rows.with_metric("pattern"))
+    return [patterns, *choice_tables(title, record)]
 
 
 @measurement(

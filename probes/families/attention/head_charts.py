@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +12,11 @@ from probes.families.attention.heads import (
     TOKENS,
     Choice,
     choices,
-    head_frame,
     numbers,
 )
 from probes.measurements.chart_views import Cells, Maps
 from probes.measurements.row_filters import rows_where
-from probes.records.row import AxisValue, Row
+from probes.records.row import AxisValue, Rows
 from probes.statistics.metrics import decimals, printed_score
 
 if TYPE_CHECKING:
@@ -47,7 +45,7 @@ MOST_DESCRIBED = 5
 def tooltips(shown_records: ShownRecords, model: str) -> dict[tuple[int, int], dict[str, str]]:
     """Tooltips by layer and head."""
     rows = shown_records.records[model].rows
-    of_heads = [x for x in numbers(rows) if x["head"] is not None and x["split"] == "test"]
+    of_heads = [x for x in numbers(x for x in rows if x.split == "test") if x["head"] is not None]
     texts = {}
     for (layer, head), lines in grouped(of_heads, lambda x: (x["layer"], x["head"])).items():
         by_measure = {(x["metric"], x["feature"]): x for x in lines}
@@ -62,7 +60,7 @@ def tooltips(shown_records: ShownRecords, model: str) -> dict[tuple[int, int], d
         for x in sorted(relations, key=lambda x: x["baseline"] - x["value"])[:MOST_DESCRIBED]:
             tooltip[f"{x['feature']}, {x['direction']}"] = _value_and_baseline(x)
         texts[layer, head] = tooltip
-    for choice in choices(rows):
+    for choice in choices(rows.along("chosen")):
         key: Any = choice.test.layer, choice.test.axes["head"]
         best_for = choice.feature or choice.test.metric.upper()
         if key in texts:
@@ -102,7 +100,8 @@ class RelationsGrid:
         for model, record in shown_records.records.items():
             if not (relations := _relations(record.rows)):
                 continue
-            heads = rows_where(head_frame(record.rows), ["relation"], {"split": ["dev", "test"]})
+            where = {"model": model, "baseline": None, "chosen": None, "split": ["dev", "test"]}
+            heads = rows_where(shown_records.frame, ["relation"], where)
             axes = ["feature", "layer", "direction", "head"]
             scores = heads.pivot(index=axes, columns="split", values="value").astype(float)
             best = scores.loc[scores.groupby(["feature", "layer"])["dev"].idxmax(), "test"]
@@ -124,9 +123,10 @@ class RelationsGrid:
         )
 
 
-def _relations(rows: Iterable[Row]) -> list[Choice]:
+def _relations(rows: Rows) -> list[Choice]:
     """The most frequent relations, in ascending order."""
-    relations = [choice for choice in choices(rows) if choice.test.metric == "relation"]
+    chosen = choices(rows.along("chosen"))
+    relations = [choice for choice in chosen if choice.test.metric == "relation"]
     return sorted(relations, key=lambda x: -(x.test.n or 0))[:MOST_RELATIONS][::-1]
 
 

@@ -115,13 +115,13 @@ def numbers(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
         key(row): row for row in all_rows if "baseline" in row.axes and "chosen" not in row.axes
     }
     for row in all_rows:
-        if row.metric == ABOVE or {"baseline", "chosen"} & row.axes.keys():
+        if row.metric == ABOVE or "baseline" in row.axes or "chosen" in row.axes:
             continue
-        *of, head, layer = key(row)
+        *of, head, layer = place = key(row)
         # The baseline of this head, or else that of its layer, or of all heads.
         places = (*of, head, layer), (*of, None, layer), (*of, None, None)
         baseline = next((baselines[x] for x in places if x in baselines), None)
-        choice = best.get(key(row))
+        choice = best.get(place)
         yield {
             "layer": layer,
             **{axis: row.axes.get(axis) for axis in ("head", "feature", "direction")},
@@ -165,7 +165,7 @@ CLASSES = {"vertical": "V", "diagonal": "D", "vertical + diagonal": "VD", "heter
 
 def masses(rows: Iterable[Row]) -> pd.DataFrame:
     """Masses beyond uniform attention, by layer and head (rows) and pattern (columns)."""
-    frame = rows_where(head_frame(rows), ["pattern"], {})
+    frame = rows_where(head_frame(row for row in rows if row.metric == "pattern"), (), {})
     mass, uniform = (frame[name].to_numpy(dtype=float) for name in ("value", "baseline"))
     wide = frame.assign(value=ratio(mass - uniform, 1 - uniform, 0.0)).pivot(
         index=["layer", "head"], columns="feature", values="value"

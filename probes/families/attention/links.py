@@ -55,12 +55,14 @@ LinkQuestions = Mapping[str, Sequence[tuple[Sentence, Sequence[LinkQuestion]]]]
 
 
 def links_by_text(questions: LinkQuestions) -> dict[Text, dict[Link, int]]:
-    """Links of each text that has any, numbered from 0."""
+    """Links of each text that has any, numbered from 0; NotServedError if there are none."""
     links: dict[Text, dict[Link, int]] = {}
     for sentence, of_sentence in (pair for split in questions.values() for pair in split):
         for link in (link for question in of_sentence for link in question.links):
             of_text = links.setdefault(plain_text(sentence), {})
             of_text.setdefault(link, len(of_text))
+    if not links:
+        raise NotServedError("dev and test have no words to link")
     return links
 
 
@@ -165,8 +167,6 @@ def link_answers(
         NotServedError: there are no questions.
     """
     links, index = links_by_text(questions), context.view.index
-    if not links:
-        raise NotServedError("dev and test have no words to link")
     first = context.first_rows(np.array([len(links[text]) for text in context.view.texts]))
     stored = np.concatenate(context.stored.arrays("weights"))
     weights = stored[:, [layer - 1 for layer in context.layers]].astype(np.float64)

@@ -113,7 +113,7 @@ def head_tables(record: Record, by: str, *, with_rare: bool = False) -> list[Tab
 
 def choice_tables(title: str, record: Record, *, with_rare: bool = False) -> Iterator[Table]:
     """Tables of relations and trees with the head chosen for each; empty ones are left out."""
-    all_choices = choices(record.rows)
+    all_choices = choices(record.rows.along("chosen"))
     for name, measures in MEASURES.items():
         of_measures = [choice for choice in all_choices if choice.test.metric in measures]
         if not of_measures:

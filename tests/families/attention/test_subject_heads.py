@@ -134,7 +134,8 @@ def test_the_paradigm_says_which_noun_is_the_subject(paradigm, good, bad, links,
 def test_other_paradigms_are_left_out_and_no_subject_is_in_both_halves():
     said = "the guard said the pilots laugh"
     assert pair_questions(items(item("sent_comp", said, f"{said}s"))) == {"dev": [], "test": []}
-    assert get_measurement("subject_heads_of_pairs").reads(items(), None).texts == ()
+    with pytest.raises(NotServedError, match="no words to link"):
+        get_measurement("subject_heads_of_pairs").reads(items(), None)
     asked = pair_questions(items(*made_pairs()))
     subjects = {split: {s.words[1].removesuffix("s") for s, _ in x} for split, x in asked.items()}
     assert subjects == {"dev": {"boat", "light"}, "test": {"keeper", "vase"}}
