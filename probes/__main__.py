@@ -6,6 +6,7 @@ import importlib
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,15 @@ COMMANDS = {
     "check": "Check a task without loading a model: examples, labels, leakage, what it reads.",
 }
 """Summaries of sub-commands: modules of probes/cli/commands, and what families register."""
+
+
+_FOLDERS_READ = {
+    "show": ["paths"],
+    "claims": ["folders"],
+    "leaderboard": ["results"],
+    "compare": ["model", "results"],
+}
+"""Options with folders that a command reads, if its answers are kept (see `probes.cli.answers`)."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,11 +91,13 @@ def _run_command(arguments: list[str]) -> int:
             status: int = command.run(options)
             return status
 
-    if paths_read := getattr(command, "paths_read", None):
-        from probes.cli.answers import answered
+    if name not in _FOLDERS_READ or getattr(options, "recipes", None) is not None:
+        return run()
+    from probes.cli.answers import answered
 
-        return answered(arguments, paths_read(options), run)
-    return run()
+    values = [getattr(options, option) for option in _FOLDERS_READ[name]]
+    paths = [Path(x) for value in values for x in (value if isinstance(value, list) else [value])]
+    return answered(arguments, paths, run)
 
 
 def _add_arguments(parser: ArgumentParser, command: ModuleType | FamilyCommand) -> None:

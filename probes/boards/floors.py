@@ -109,8 +109,10 @@ def _fitting_twins(result: Result, among: Mapping[K, Result]) -> list[Result]:
 def _kept_test(result: Result, twins: Mapping[str, TwinLayer]) -> FloorTest | None:
     """The floor's test, which is made once for the same numbers, whatever the model is called."""
     metric = result.task.metric
+    if metrics.origin(metric) is not None:  # may compute whatever it likes
+        return _floor_test(result, twins)
     basis = (
-        metrics.origin(metric) if metric in metrics else None,
+        metric in metrics,
         _tested_content(result, result.layers),
         [(name, scores.get(metric)) for name, scores in result.baselines.items()],
         [(name, x.layer, _tested_content(x.result, [x.layer])) for name, x in twins.items()],

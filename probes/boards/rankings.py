@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
@@ -30,14 +31,19 @@ class Candidate:
     Attributes:
         name: what tables call the model; see `named_candidates`.
         path: the result's JSON file.
-        floored: whether it is not significantly above the floor, to which random twins among the
-            results count; see `with_floors`.
+        twins: results of random twins on the task, among which those of the floor are chosen.
     """
 
     name: str
     path: Path
     result: Result
-    floored: bool = False
+    twins: Sequence[Result] = ()
+
+    @cached_property
+    def floored(self) -> bool:
+        """Whether it is not significantly above the floor; tested only for what is shown."""
+        tested = None if self.random else with_floor(self.result, self.twins)
+        return tested is not None and tested.is_floored(self.result.best_layer)
 
     @property
     def random(self) -> bool:
@@ -94,20 +100,20 @@ class Ranking:
 
 
 def named_candidates(
-    results: Mapping[Path, Result],
-    submission_of: Callable[[Path], object] = lambda path: None,
-    *,
-    floors: bool = True,
+    results: Mapping[Path, Result], submission_of: Callable[[Path], object] = lambda path: None
 ) -> list[Candidate]:
     """The candidates, with names that say revision, pooling or precision where it is needed.
 
     Args:
         submission_of: where a result was submitted; only the random twins of that place count.
-        floors: whether they are tested against their floors, which takes long.
     """
     revisions = defaultdict(set)
     for result in results.values():
         revisions[result.model.name].add((result.model.revision, result.model.digest))
+    twins: dict[object, list[Result]] = defaultdict(list)
+    for path, result in results.items():
+        if result.model.random_seed is not None:
+            twins[submission_of(path), result.task.name].append(result)
     candidates = []
     for path, result in results.items():
         model = result.model
@@ -118,33 +124,9 @@ def named_candidates(
         marks = [f"{result.pooling} pooling"] if result.pooling != "mean" else []
         marks += [result.dtype] if result.dtype != "float32" else []
         name += f" ({', '.join(marks)})" if marks else ""
-        candidates.append(Candidate(name, path, result))
-    return with_floors(candidates, results, submission_of) if floors else candidates
-
-
-def with_floors(
-    candidates: Iterable[Candidate],
-    results: Mapping[Path, Result],
-    submission_of: Callable[[Path], object] = lambda path: None,
-) -> list[Candidate]:
-    """The candidates, tested against their floors.
-
-    Args:
-        results: all results, among which random twins are looked for.
-        submission_of: see `named_candidates`.
-    """
-    twins: dict[object, list[Result]] = defaultdict(list)
-    for path, result in results.items():
-        if result.model.random_seed is not None:
-            twins[submission_of(path), result.task.name].append(result)
-    tested = []
-    for candidate in candidates:
-        result = candidate.result
-        floored = not candidate.random and with_floor(
-            result, twins[submission_of(candidate.path), result.task.name]
-        ).is_floored(result.best_layer)
-        tested.append(replace(candidate, floored=floored))
-    return tested
+        of_task = twins[submission_of(path), result.task.name]
+        candidates.append(Candidate(name, path, result, of_task))
+    return candidates
 
 
 def make_rankings(candidates: Sequence[Candidate], *, together: bool = False) -> list[Ranking]:

@@ -97,8 +97,8 @@ class Result(Record):
 
     def scores_of(self, layer: int) -> Scores:
         """Every metric of a layer's first fit on test."""
-        rows = self.rows.of_layer(layer, "test")
-        return {row.metric: row.value for row in rows if not row.axes}
+        numbers = {x: self.rows.number_at(x, layer, "test") for x in dict.fromkeys(self.rows.metric)}
+        return {x: self.rows.value[i] for x, i in numbers.items() if i is not None}
 
     def interval(self, layer: int) -> Interval:
         """95 % interval of the headline score on test; None without one."""

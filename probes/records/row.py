@@ -188,16 +188,11 @@ class Rows(Frozen):
     def along(self, axis: str) -> list[Row]:
         """The rows that have a value on an axis."""
         column = self.axes.get(axis, ())
-        return self._rows([i for i, axis_value in enumerate(column) if axis_value is not None])
-
-    def of_layer(self, layer: int, split: str) -> list[Row]:
-        """The rows of a layer in one part of the corpus."""
-        places = enumerate(zip(self.layer, self.split, strict=True))
-        return self._rows([i for i, place in places if place == (layer, split)])
+        return [self._row(i) for i, axis_value in enumerate(column) if axis_value is not None]
 
     def with_metric(self, metric: str) -> list[Row]:
         """The rows of a metric."""
-        return self._rows(self._numbers_by_metric.get(metric, ()))
+        return [self._row(i) for i in self._numbers_by_metric.get(metric, ())]
 
     def matching(self, metric: str, **axes: Any) -> list[Row]:
         """The rows of a metric that have these values on axes, and none on others.
@@ -212,7 +207,7 @@ class Rows(Frozen):
             numbers = [i for i in numbers if (column[i] is None) == (name not in axes)]
             if name in axes and x is not ...:
                 numbers = [i for i in numbers if column[i] in several]
-        return self._rows(numbers)
+        return [self._row(i) for i in numbers]
 
     @cached_property
     def _numbers_by_metric(self) -> dict[str, list[int]]:
@@ -235,16 +230,6 @@ class Rows(Frozen):
     def _axis_values(self) -> list[tuple[AxisValue, ...]]:
         """The values of each row on all axes."""
         return list(zip(*self.axes.values(), strict=True)) or [()] * len(self)
-
-    def _rows(self, numbers: Sequence[int]) -> list[Row]:
-        columns = [getattr(self, name) for name in Row._fields[:-1]]
-        fields = [map(column.__getitem__, numbers) for column in columns]
-        axes: list[dict[str, AxisValue]] = [{} for _ in numbers]
-        for name, column in self.axes.items():
-            for of_row, number in zip(axes, numbers, strict=True):
-                if (axis_value := column[number]) is not None:
-                    of_row[name] = axis_value
-        return list(map(Row._make, zip(*fields, axes, strict=True)))
 
     def _row(self, number: int) -> Row:
         fields = [getattr(self, name)[number] for name in Row._fields[:-1]]

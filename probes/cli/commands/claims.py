@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from pathlib import Path
 
 from probes.boards.claims.claim_reports import Report, claims_table, make_reports, verdicts_tables
 from probes.boards.claims.score_claims import all_claims
@@ -23,11 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
     add_format(parser)
-
-
-def paths_read(options: argparse.Namespace) -> list[Path]:
-    """Files and folders that the answer depends on; see `probes.cli.answers`."""
-    return list(options.folders)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from probes.boards.rankings import Candidate, make_rankings, named_candidates, with_floors
+from probes.boards.rankings import Candidate, make_rankings, named_candidates
 from probes.boards.recipes import comparison_tables
 from probes.boards.side_by_side import side_by_side_tables
 from probes.cli.arguments import add_format, add_recipes, names, path_argument
@@ -47,11 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_format(parser)
 
 
-def paths_read(options: argparse.Namespace) -> list[Path | None]:
-    """Files and folders that the answer depends on; see `probes.cli.answers`."""
-    return [*map(Path, options.model), options.results, options.recipes]
-
-
 def run(options: argparse.Namespace) -> int:
     """Print the tables.
 
@@ -69,8 +64,7 @@ def run(options: argparse.Namespace) -> int:
     flag = "--results" if results_folders else ""
     records = records_below([*results_folders, *folders], flag)
     tables = [] if options.task else answer_tables(records, options)
-    results = results_with_evidence(records)
-    candidates = named_candidates(results, floors=False)
+    candidates = named_candidates(results_with_evidence(records))
     # Models without probes may be compared by their answers.
     unscored = {model_title(record) for record in records.values()}
     unscored -= {model_title(c.result) for c in candidates}
@@ -83,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         and (not options.corpus or c.result.corpus.name in options.corpus)
         and (not options.task or c.result.task.name in options.task)
     ]
-    rankings = make_rankings(with_floors(matches, results), together=True)
+    rankings = make_rankings(matches, together=True)
     score_tables = [x for ranking in rankings for x in side_by_side_tables(ranking, models)]
     tables = score_tables + tables
     if not tables:

@@ -55,11 +55,6 @@ def n_parameters(text: str) -> float:
     return float(match[1]) * units[match[2].lower()]
 
 
-def paths_read(options: argparse.Namespace) -> list[Path]:
-    """Files and folders that the answer depends on; see `probes.cli.answers`."""
-    return list(options.results)
-
-
 def run(options: argparse.Namespace) -> int:
     """Print the tables.
 

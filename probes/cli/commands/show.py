@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from probes.boards.breakdown_tables import MOST_LABELS, group_table, label_table, tables_by_unit
 from probes.boards.decodable_and_used import use_tables
@@ -48,12 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--all", action="store_true", help=f"all labels, not only the {MOST_LABELS} most frequent")
     add_recipes(parser, "means over seeds, and what varies")
     add_format(parser)
-
-
-def paths_read(options: argparse.Namespace) -> list[Path | None]:
-    """Files and folders that the answer depends on; see `probes.cli.answers`."""
-    folders = (path if path.is_dir() else path.parent for path in options.paths)
-    return [*folders, options.recipes]
 
 
 def run(options: argparse.Namespace) -> int:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from probes.measurements.measurement import CSV_FIELDS
 from probes.measurements.row_filters import rows_where as rows_where
-from probes.records.row import AxisValue, Row, Rows
+from probes.records.row import AxisValue, Row
 from probes.statistics.significance import ALPHA
 from probes.statistics.sums import ratio
 
@@ -92,7 +92,7 @@ class Choice:
 def choices(rows: Iterable[Row]) -> list[Choice]:
     """The chosen heads, in the order of their rows."""
     rows_by_choice: dict[tuple[AxisValue, ...], dict[str, Row]] = {}
-    for row in rows.along("chosen") if isinstance(rows, Rows) else rows:
+    for row in rows:
         if "chosen" in row.axes:
             kind = row.axes.get("baseline")
             part = "chance" if kind == CHANCE else "baseline" if kind else "test"
