@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import repeat
 from pathlib import Path
-from types import NoneType
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -447,10 +446,9 @@ def _typed(columns: Mapping[str, list[Any]]) -> pd.DataFrame:
 def _axes_as_json(record: Record) -> Iterator[str]:
     """The values of each row on further axes."""
     names, texts = record.rows.axes, dict[tuple[object, ...], str]()
-    # 1 and 1.0 are equal, and different values.
-    of_one_type = all(len({*map(type, column)} - {NoneType}) <= 1 for column in names.values())
     for axis_values in zip(*names.values(), strict=True) if names else repeat((), len(record.rows)):
-        key = axis_values if of_one_type else (*axis_values, *map(type, axis_values))
+        # 1 and 1.0 are equal, and different values.
+        key = (*axis_values, *map(type, axis_values))
         if key not in texts:
             axes = {name: x for name, x in zip(names, axis_values, strict=True) if x is not None}
             texts[key] = json.dumps(axes) if axes else ""

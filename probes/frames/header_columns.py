@@ -114,18 +114,12 @@ def evidence_key(record: Record) -> tuple[str, ...]:
 
 def values(record: Record, columns: Iterable[str]) -> tuple[Any, ...]:
     """Values of a record in columns of headers; None where it has no such column."""
-    getters = _getters(tuple(columns), record.task is not None, isinstance(record, Result))
-    return tuple([get(record) for get in getters])
+    by_name = _columns_of_kind(record.task is not None, isinstance(record, Result))
+    return tuple(by_name[name].of(record) if name in by_name else None for name in columns)
 
 
 @cache
-def _getters(
-    columns: tuple[str, ...], of_task: bool, of_scores: bool
-) -> list[Callable[[Any], Any]]:
-    """The functions that give the values of records in columns.
-
-    Args:
-        of_task, of_scores: kind of the records.
-    """
-    by_name = OF_ALL | (OF_TASKS if of_task else {}) | (OF_SCORES if of_scores else {})
-    return [by_name[x].of if x in by_name else lambda record: None for x in columns]
+def _columns_of_kind(of_task: bool, of_scores: bool) -> dict[str, HeaderColumn]:
+    """Columns of records with a task or without, of scores or of something else."""
+    of_task_and_scores = (OF_TASKS if of_task else {}) | (OF_SCORES if of_scores else {})
+    return OF_ALL | of_task_and_scores

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from probes.frames.header_columns import HEADER_KINDS, NUMBER, TEXT, TRUTH, WHOLE, values
@@ -50,10 +50,10 @@ def validated(record: Record, path: Path) -> Record:
             if not low <= number <= high:
                 raise ValueError(f"{name} is {number}")
         for name, value in zip(HEADER_KINDS, values(record, HEADER_KINDS), strict=True):
-            if value is not None and not isinstance(value, _TYPES[HEADER_KINDS[name]]):
+            if not isinstance(value, _TYPES[HEADER_KINDS[name]] | None):
                 raise ValueError(f"{name} is {value!r}")
         for name, column in (("layer", record.rows.layer), ("n", record.rows.n)):
-            if beyond := [x for x in dict.fromkeys(column) if x is not None and abs(x) > _MOST]:
+            if beyond := [x for x in column if x is not None and abs(x) > _MOST]:
                 raise ValueError(f"{name} is {beyond[0]}")
     except MISFITS as error:
         raise unreadable(path, error) from error
@@ -71,11 +71,10 @@ def read_validated(path: Path) -> Record:
 
 def _header_numbers(content: object, name: str = "") -> Iterator[tuple[str, float]]:
     """The numbers in a part of a header, by names such as `corpus.limit`."""
-    # Tests of abstract classes would take ten times as long.
-    if isinstance(content, dict):
+    if isinstance(content, Mapping):
         for part, child in content.items():
             yield from _header_numbers(child, f"{name}.{part}".lstrip("."))
-    elif isinstance(content, list | tuple):
+    elif isinstance(content, Sequence) and not isinstance(content, str):
         for child in content:
             yield from _header_numbers(child, name)
     elif isinstance(content, int | float):

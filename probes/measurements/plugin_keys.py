@@ -101,9 +101,9 @@ def key_follows(record: Record) -> bool:
     """Whether this version gives a record's inputs, settings and versions the key that it has."""
     task = record.task
     # Keys are made before a model is loaded, when it may be unknown if it is causal.
-    rules = [LEFT_TO_RIGHT_RULE]
+    rules = {LEFT_TO_RIGHT_RULE}
     if not (record.model.causal and record.encoding.texts_in_several_windows):
-        rules.insert(0, WINDOW_RULE)
+        rules.add(WINDOW_RULE)
     inputs = Inputs(
         model=record.model.digest,
         corpus=record.corpus.digest_of_task or record.corpus.digest,
@@ -121,15 +121,14 @@ def key_follows(record: Record) -> bool:
     name = record.measurement
     spans_tasks = name in measurements and get_measurement(name).spans_tasks
     # The record lacks the number of documents, the base's data type and the keys of scores.
-    input_digests: Iterable[str] = (
+    input_digests = {
         inputs.model_copy(update={"windows": rule, "few_documents": few}).digest
         for rule in rules
         for few in (False, True)
-    )
+    }
     if record.base or spans_tasks:
-        input_digests = [record.inputs]
+        input_digests = {record.inputs}
     source = source_of(record.plug_ins)
     version = record.measurement_version
-    # Mostly the first is the key, and the others need not be made.
-    keys = (record_key(digest, name, version, record.settings, source) for digest in input_digests)
+    keys = {record_key(digest, name, version, record.settings, source) for digest in input_digests}
     return record.key in keys
