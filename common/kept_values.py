@@ -111,7 +111,7 @@ def _value(key: str, content: bytes) -> Any:
 
 
 def _execute(statement: str, *values: object) -> list[tuple[Any, ...]]:
-    """The rows that a statement gives; none if the file cannot be used. A damaged one is deleted."""
+    """The rows that a statement gives; none if the file is not usable. A damaged one is deleted."""
     path = default_cache() / FILE
     try:
         import sqlite3

@@ -97,7 +97,9 @@ class Result(Record):
 
     def scores_of(self, layer: int) -> Scores:
         """Every metric of a layer's first fit on test."""
-        numbers = {x: self.rows.number_at(x, layer, "test") for x in dict.fromkeys(self.rows.metric)}
+        numbers = {
+            x: self.rows.number_at(x, layer, "test") for x in dict.fromkeys(self.rows.metric)
+        }
         return {x: self.rows.value[i] for x, i in numbers.items() if i is not None}
 
     def interval(self, layer: int) -> Interval:

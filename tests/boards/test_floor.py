@@ -204,7 +204,7 @@ def test_without_intervals_a_score_has_to_be_above_the_floor_as_a_plain_number(s
     assert result.is_floored(1) == floored
     cell = score_table([result]).rows[1].cells[1]
     assert (cell.floored, cell.best) == (floored, not floored)
-    assert Candidate("m", Path(), result, result.is_floored(1)).ranked == (not floored)
+    assert Candidate("m", Path(), result).ranked == (not floored)
     note = "▽ not significantly above the floor (or, where there are no intervals, not above it)."
     assert note in layers_md([result])
     assert [*floor_notes([scored(0.1, 0.2, clusters=20)])] == [
@@ -299,7 +299,7 @@ def test_whatever_a_test_depends_on_makes_it_anew(tested_result, change, monkeyp
     assert not stored_floor_test(tested_result, monkeypatch)[1]
 
 
-def test_noise_and_the_source_of_a_metric_are_part_of_what_it_depends_on(
+def test_noise_is_part_of_it_and_metrics_of_plug_ins_are_tested_each_time(
     tested_result, monkeypatch
 ):
     result = read_result(tested_result)
@@ -308,7 +308,8 @@ def test_noise_and_the_source_of_a_metric_are_part_of_what_it_depends_on(
     assert not floor_test_of(result, monkeypatch)[1]
     origin = Origin("a plug-in", (tested_result,), "a" * 64)
     monkeypatch.setitem(metrics._origins, "accuracy", origin)
-    assert floor_test_of(result, monkeypatch)[1]
+    for _ in range(2):  # whose code may read files that nobody knows of
+        assert floor_test_of(result, monkeypatch)[1]
 
 
 def test_twins_and_their_layers_are_part_of_what_a_test_depends_on(

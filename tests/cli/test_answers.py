@@ -101,7 +101,7 @@ def test_whatever_an_answer_depends_on_makes_it_anew(folder, runs, change, monke
     change(folder, monkeypatch)
     after = ask(capsys, folder)
     assert len(runs) == 2
-    monkeypatch.setattr(answers, "find", lambda key: None)
+    monkeypatch.setattr(answers, "find", lambda key: [])
     assert ask(capsys, folder) == after
     assert (after == before) == (change is other_code)
 
@@ -113,17 +113,48 @@ def test_a_twin_in_the_folder_beside_counts(folder, runs, capsys):
     assert len(runs) == 2
 
 
-def test_other_options_and_plug_ins_are_another_question(folder, runs, tmp_path, capsys):
+def test_the_working_folder_itself_may_be_named(folder, runs, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    before = ask(capsys, ".")
+    assert ask(capsys, ".") == before
+    add_record(folder, None)
+    assert ask(capsys, ".").out != before.out
+    assert len(runs) == 2
+
+
+def test_twins_beside_the_file_that_a_link_names_count(folder, runs, tmp_path, capsys):
+    linked = tmp_path / "links" / "first" / "c"
+    linked.mkdir(parents=True)
+    for path in (folder / "first" / "c").iterdir():
+        (linked / path.name).symlink_to(path)
+    before = ask(capsys, tmp_path / "links")
+    add_twin(folder, None)
+    assert ask(capsys, tmp_path / "links").out != before.out
+    assert len(runs) == 2
+
+
+def test_a_working_folder_that_was_deleted_is_no_defect(folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    expected = ask(capsys, folder)
+    (gone := tmp_path / "gone").mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert ask(capsys, folder) == expected
+
+
+def test_other_options_are_another_question_and_plug_ins_are_always_asked(
+    folder, runs, tmp_path, capsys
+):
     plug_in = tmp_path / "extra.py"
     plug_in.write_text(TASK.replace("mine", "of_answers"))
-    ask(capsys, folder)
-    ask(capsys, folder, "--together")
-    ask(capsys, folder, "--include", plug_in)
-    assert len(runs) == 3
-    ask(capsys, folder)  # with the plug-in, which stays loaded in this process
-    assert len(runs) == 4
-    ask(capsys, folder)
-    assert len(runs) == 4
+    for _ in range(2):
+        ask(capsys, folder)
+        ask(capsys, folder, "--together")
+    assert len(runs) == 2
+    # Its code may read files that nobody knows of.
+    for n in (3, 4):
+        ask(capsys, folder, "--include", plug_in)
+        assert len(runs) == n
 
 
 def test_relative_names_are_of_the_working_folder(folder, runs, monkeypatch, capsys, tmp_path):

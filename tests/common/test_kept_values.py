@@ -1,11 +1,16 @@
 """Values kept in the user's cache folder: found again, never of another key, never damaged."""
 
+import json
+import os
 import sqlite3
 import subprocess
 import sys
+import zlib
+from pathlib import Path
 
 import pytest
 
+import probes
 from probes.common import kept_values
 from probes.common.files import digest_of_code
 from probes.common.kept_values import FILE, find, is_sound, keep, kept, key_of
@@ -29,7 +34,7 @@ def test_a_value_is_made_once(file):
 
     assert [kept(key_of("a", 1), make) for _ in range(3)] == [VALUE] * 3
     assert len(made) == 1
-    assert find(key_of("a", 2)) is None
+    assert find(key_of("a", 2)) == []
     assert kept(key_of("none", 1), lambda: None) is None
     assert find(key_of("none", 1)) == [None]
     assert is_sound(file)
@@ -66,9 +71,12 @@ def overwrite(path):
 
 
 def change_value(path):
-    content = path.read_bytes()
-    assert content.count(b"0.30000000000000004") == 1
-    path.write_bytes(content.replace(b"0.30000000000000004", b"0.30000000000000005"))
+    content, value = (
+        path.read_bytes(),
+        zlib.compress(json.dumps([key_of("a", 1), VALUE]).encode(), 1),
+    )
+    at = content.index(value) + len(value) // 2
+    path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
 
 
 def move_value(path):
@@ -89,7 +97,8 @@ def test_a_damaged_file_is_made_anew_with_one_line(file, damage, capsys):
     assert kept(key_of("a", 1), lambda: "new") == "new"
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1
-    assert said[0].startswith(f"{file}: damaged (")
+    assert said[0].startswith(f"{file}: ")
+    assert "damaged (" in said[0]
     assert find(key_of("a", 1)) == ["new"]
     assert is_sound(file)
     assert capsys.readouterr().err == ""
@@ -115,12 +124,45 @@ def test_several_processes_write_at_once(file):
     assert is_sound(file)
 
 
-def test_the_oldest_values_go_when_there_are_too_many_bytes(file, monkeypatch):
+def test_a_file_of_too_many_bytes_is_begun_anew(file, monkeypatch):
     monkeypatch.setattr(kept_values, "MOST", 1 << 18)
-    for i in range(100):
-        keep(key_of("a", i), "x" * 10_000)
-    assert find(key_of("a", 99)) == ["x" * 10_000]
-    assert find(key_of("a", 0)) is None
+    for i in range(80):
+        keep(key_of("a", i), os.urandom(5_000).hex())
+    assert len(find(key_of("a", 79))) == 1
+    assert find(key_of("a", 0)) == []
     assert file.stat().st_size < 1.2 * (1 << 18)
-    keep(key_of("long", 1), "x" * (1 << 16))
-    assert find(key_of("long", 1)) is None
+    keep(key_of("long", 1), os.urandom(1 << 16).hex())
+    assert find(key_of("long", 1)) == []
+
+
+def test_python_may_lack_sqlite(file, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sqlite3", None)
+    assert kept(key_of("a", 1), lambda: 1) == 1
+    assert not file.exists()
+
+
+def test_keys_are_of_the_code_that_was_imported(tmp_path):
+    """A session may last while its checkout is brought up to date."""
+    for name in kept_values._PACKAGES:
+        (tmp_path / name).mkdir()
+    (tmp_path / "common" / "kept_values.py").write_text(Path(kept_values.__file__).read_text())
+    code = (
+        "import importlib.util, pathlib, sys\n"
+        "spec = importlib.util.spec_from_file_location('kept', 'common/kept_values.py')\n"
+        "spec.loader.exec_module(module := importlib.util.module_from_spec(spec))\n"
+        "pathlib.Path(sys.argv[1], 'later.py').write_text('')\n"
+        "print(module.key_of('a'))"
+    )
+    root = str(Path(probes.__file__).parents[1])
+    keys = [
+        subprocess.run(
+            [sys.executable, "-c", code, folder],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": root},
+            check=True,
+            capture_output=True,
+        ).stdout
+        for folder in ("probes", "data", "data")
+    ]
+    # The first session wrote a file after its import, which the second one has; the third another.
+    assert len(set(keys)) == 3

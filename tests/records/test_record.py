@@ -267,7 +267,6 @@ def test_rows_are_the_same_after_they_were_columns_and_a_file(rows):
 def test_some_rows_are_those_that_a_loop_would_choose(rows, more):
     columns = Rows.of(rows)
     assert columns.along("head") == [row for row in rows if "head" in row.axes]
-    assert columns.of_layer(3, "dev") == [x for x in rows if (x.layer, x.split) == (3, "dev")]
     assert list(columns.extended(more)) == [*rows, *more]
     assert columns.extended(more) == Rows.of([*rows, *more])
     for row in (*rows, *more):

@@ -4,6 +4,7 @@ import argparse
 import os
 import shutil
 import time
+import zlib
 
 import pytest
 from tiny_runs import run
@@ -172,7 +173,9 @@ def test_tests_and_answers_are_a_line_and_go_with_the_others(tmp_path, capsys):
     call(tmp_path / "vectors", "--prune", "broken")
     call(tmp_path / "vectors", "--prune", "all", "--model", "m")
     assert path.exists()
-    path.write_bytes(path.read_bytes().replace(b"[1, 2]", b"[1, 3]"))
+    content = path.read_bytes()
+    at = content.rindex(zlib.compress(b'["a key", [1, 2]]', 1))
+    path.write_bytes(content[:at] + b"?" + content[at + 1 :])
     call(tmp_path / "vectors", "--prune", "broken")
     assert capsys.readouterr().out.splitlines()[-1] == f"deleted {line}, 1 of them broken"
     assert not path.exists()
