@@ -63,7 +63,7 @@ class Result(Record):
         metric = self.task.metric
         for layer in self.layers:
             for split in ("dev", "test"):
-                if self.rows.number_at(metric, layer, split) is None:
+                if self.at(metric, layer, split) is None:
                     raise ValueError(f"layer {layer} has no {metric} on {split}")
         pairs = zip(self.rows.metric, self.rows.layer, strict=True)
         if extra_layers := {x for name, x in pairs if name == metric} - {None, *self.extent}:
@@ -87,20 +87,18 @@ class Result(Record):
         Raises:
             UserError: the layer was not probed.
         """
-        number = self.rows.number_at(self.task.metric, layer, split)
-        if number is None:
+        row = self.at(self.task.metric, layer, split)
+        if row is None:
             raise UserError(
                 f"{self.task.name}: layer {layer} was not probed; give one of "
                 f"{', '.join(map(str, self.layers))}."
             )
-        return self.rows.value[number]
+        return row.value
 
     def scores_of(self, layer: int) -> Scores:
         """Every metric of a layer's first fit on test."""
-        numbers = {
-            x: self.rows.number_at(x, layer, "test") for x in dict.fromkeys(self.rows.metric)
-        }
-        return {x: self.rows.value[i] for x, i in numbers.items() if i is not None}
+        rows = [self.at(metric, layer) for metric in dict.fromkeys(self.rows.metric)]
+        return {row.metric: row.value for row in rows if row is not None}
 
     def interval(self, layer: int) -> Interval:
         """95 % interval of the headline score on test; None without one."""

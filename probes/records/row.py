@@ -173,17 +173,11 @@ class Rows(Frozen):
         Args:
             axes: all values that it has on axes.
         """
-        number = self.number_at(metric, layer, split, **axes)
-        return None if number is None else self._row(number)
-
-    def number_at(
-        self, metric: str, layer: int | None, split: str, **axes: AxisValue
-    ) -> int | None:
-        """Index of the row that `at` gives."""
         axis_values: tuple[AxisValue, ...] = (None,) * len(self.axes)
         if axes:
             axis_values = tuple(axes.pop(name, None) for name in self.axes)
-        return None if axes else self._row_numbers.get((metric, layer, split, axis_values))
+        number = self._row_numbers.get((metric, layer, split, axis_values))
+        return None if number is None or axes else self._row(number)
 
     def along(self, axis: str) -> list[Row]:
         """The rows that have a value on an axis."""
@@ -203,10 +197,10 @@ class Rows(Frozen):
         numbers = self._numbers_by_metric.get(metric, [])
         for name in {**self.axes, **axes}:
             column, x = self.axes.get(name, (None,) * len(self)), axes.get(name)
-            several = x if isinstance(x, tuple) else (x,)
+            values = x if isinstance(x, tuple) else (x,)
             numbers = [i for i in numbers if (column[i] is None) == (name not in axes)]
             if name in axes and x is not ...:
-                numbers = [i for i in numbers if column[i] in several]
+                numbers = [i for i in numbers if column[i] in values]
         return [self._row(i) for i in numbers]
 
     @cached_property

@@ -68,9 +68,12 @@ def resample(n_clusters: int, n: int = RESAMPLES, seed: int = _SEED) -> Draws:
 
 def resample_blocks(n_clusters: int) -> Iterator[Draws]:
     """Yield up to `MOST` blocks of resamples for tests. The first is `resample(n_clusters)`."""
-    return (wide_block(n_clusters, number)[0] for number in range(MOST))
+    yield resample(n_clusters)
+    for seed in range(_SEED + 1, _SEED + MOST):
+        yield block(n_clusters, seed)
 
 
+@lru_cache(maxsize=4)
 def block(n_clusters: int, seed: int) -> Draws:
     """Draw a block from the distribution of `resample`, six times as fast but with other draws."""
     rng, draws = np.random.default_rng(seed), np.empty((RESAMPLES, n_clusters), np.float32)
@@ -79,16 +82,8 @@ def block(n_clusters: int, seed: int) -> Draws:
         indices = rng.integers(n_clusters, size=rows.shape)
         indices += n_clusters * np.arange(len(rows))[:, None]
         rows[:] = np.bincount(indices.ravel(), minlength=rows.size).reshape(rows.shape)
+    draws.flags.writeable = False
     return draws
-
-
-@lru_cache(maxsize=4)
-def wide_block(n_clusters: int, number: int) -> tuple[Draws, Floats]:
-    """A block of `resample_blocks`, also in float64; several tests in succession need the same."""
-    draws = block(n_clusters, _SEED + number) if number else resample(n_clusters)
-    wide_draws = draws.astype(np.float64)
-    draws.flags.writeable = wide_draws.flags.writeable = False
-    return draws, wide_draws
 
 
 def draws_of(gold: Gold) -> Draws | None:

@@ -13,12 +13,11 @@ import numpy as np
 
 from probes.common.arrays import Floats
 from probes.statistics.bootstrap import (
-    MOST,
     Draws,
     all_resampled_sums,
     influence,
     resample,
-    wide_block,
+    resample_blocks,
 )
 from probes.statistics.metrics import Metric
 from probes.statistics.significance import Errors, Pair, all_pairs, least_p_of_better, max_t
@@ -175,10 +174,9 @@ def replicate_blocks(cells: Sequence[Replicates]) -> Iterator[tuple[Floats, Erro
     """Yield the replicates of all rows, block by block, with their errors; see `max_t`."""
     changes = np.concatenate([x.influence for x in cells])
     trained = np.concatenate([x.training for x in cells])
-    for block in range(MOST):
-        draws, wide_draws = wide_block(cells[0].n_clusters, block)
+    for block, draws in enumerate(resample_blocks(cells[0].n_clusters)):
         values = np.concatenate([x.within(block, draws) for x in cells])
-        yield values, Errors(changes, trained, wide_draws)
+        yield values, Errors(changes, trained, draws.astype(np.float64))
 
 
 def p_best_of(replicates: Replicates) -> dict[int, float | None]:
