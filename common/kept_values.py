@@ -58,24 +58,31 @@ def versions() -> tuple[str, ...]:
     return _CODE, platform.python_version(), *(f"{x} {version(x)}" for x in _LIBRARIES)
 
 
-def kept(key: str, make: Callable[[], T]) -> T:
-    """The value of a key, which is made and kept if there is none; it consists of what JSON has."""
+def kept(key: Callable[[], str], make: Callable[[], T]) -> T:
+    """The value of a key, which is made and kept if there is none; it consists of what JSON has.
+
+    Args:
+        key: makes the key, also afterwards: of what changed meanwhile nobody knows what was read.
+    """
     value: T
-    for value in find(key):
+    for value in find(name := key()):
         return value
     value = make()
-    keep(key, value)
+    if key() == name:
+        keep(name, value)
     return value
 
 
 def find(key: str) -> list[Any]:
     """A list with the value of a key; empty if there is none."""
-    rows = _execute("SELECT key, content FROM kept WHERE key = ?", key)
     try:
-        return [_value(*row) for row in rows]
+        for (content,) in _execute("SELECT content FROM kept WHERE key = ?", key):
+            written_key, value = json.loads(zlib.decompress(content))
+            if written_key == key:  # not checked by SQLite, if an index is damaged
+                return [value]
     except (ValueError, TypeError, zlib.error) as error:
         progress.say(f"{default_cache() / FILE}: a value is damaged ({error}); it is made anew")
-        return []
+    return []
 
 
 def keep(key: str, value: Any) -> None:
@@ -83,31 +90,6 @@ def keep(key: str, value: Any) -> None:
     content = zlib.compress(json.dumps([key, value]).encode(), 1)
     if len(content) <= MOST // 8:
         _execute("INSERT OR REPLACE INTO kept VALUES (?, ?)", key, content)
-
-
-def is_sound(path: Path) -> bool:
-    """Whether every value in a file is what was written."""
-    import sqlite3
-
-    try:
-        with contextlib.closing(sqlite3.connect(path)) as database:
-            for row in database.execute("SELECT key, content FROM kept"):
-                _value(*row)
-    except (sqlite3.Error, ValueError, TypeError, zlib.error):
-        return False
-    return True
-
-
-def _value(key: str, content: bytes) -> Any:
-    """The value in a row.
-
-    Raises:
-        ValueError, TypeError, zlib.error: it is not what was written.
-    """
-    written_key, value = json.loads(zlib.decompress(content))
-    if written_key != key:
-        raise ValueError("of another key")
-    return value
 
 
 def _execute(statement: str, *values: object) -> list[tuple[Any, ...]]:

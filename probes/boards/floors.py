@@ -109,20 +109,22 @@ def _fitting_twins(result: Result, among: Mapping[K, Result]) -> list[Result]:
 def _kept_test(result: Result, twins: Mapping[str, TwinLayer]) -> FloorTest | None:
     """The floor's test, which is made once for the same numbers, whatever the model is called."""
     metric = result.task.metric
-    if metrics.origin(metric) is not None:  # may compute whatever it likes
+    if not metrics.is_shipped(metric):  # may compute whatever it likes
         return _floor_test(result, twins)
-    basis = (
-        metric in metrics,
-        _tested_content(result, result.layers),
-        [(name, scores.get(metric)) for name, scores in result.baselines.items()],
-        [(name, x.layer, _tested_content(x.result, [x.layer])) for name, x in twins.items()],
-    )
+
+    def key() -> str:
+        return key_of(
+            "test of a floor",
+            _tested_content(result, result.layers),
+            [(name, scores.get(metric)) for name, scores in result.baselines.items()],
+            [(name, x.layer, _tested_content(x.result, [x.layer])) for name, x in twins.items()],
+        )
 
     def make() -> tuple[list[int], bool, tuple[str, ...]] | None:
         test = _floor_test(result, twins)
         return test and (sorted(test.above), test.knows_training, test.fixed)
 
-    content = kept(key_of("test of a floor", *basis), make)
+    content = kept(key, make)
     return content and FloorTest(frozenset(content[0]), content[1], tuple(content[2]))
 
 

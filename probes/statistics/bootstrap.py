@@ -140,7 +140,7 @@ def all_resampled_sums(all_sums: Sequence[csr_array], draws: Draws) -> Iterator[
     neither a product for each matrix nor float64.
     """
     n_clusters, width = all_sums[0].shape
-    step = max(1, _COLUMNS // width)
+    step = max(1, _COLUMNS // max(1, width))
     for several in (all_sums[i : i + step] for i in range(0, len(all_sums), step)):
         values = np.concatenate([sums.data for sums in several])
         greatest = n_clusters * values.max(initial=0)

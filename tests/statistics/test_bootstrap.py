@@ -431,6 +431,12 @@ def test_matrices_are_resampled_together_as_one_by_one(values, density):
         assert one == pytest.approx(draws.astype(np.float64) @ x)
 
 
+def test_a_metric_of_no_class_has_nothing_to_sum():
+    """As of `macro_f1_20`, if no class has so many examples."""
+    together = list(all_resampled_sums([csr_array((60, 0))] * 3, resample(60)))
+    assert [x.shape for x in together] == [(len(resample(60)), 0)] * 3
+
+
 def test_the_first_block_is_that_of_intervals_and_all_are_bootstrap_resamples():
     found = list(resample_blocks(50))
     assert len(found) == MOST

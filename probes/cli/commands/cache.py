@@ -200,10 +200,9 @@ def find_corpora(folder: Path) -> list[Entry]:
 
 def find_kept(path: Path) -> list[Entry]:
     """The file of `probes.common.kept_values`, if there is one."""
-    if not os.path.isfile(path):
-        return []
-    state = WHOLE if kept_values.is_sound(path) else BROKEN
-    return [Entry(path, path.stat().st_size, path.stat().st_mtime, {}, state)]
+    # A damaged one is deleted when it is used.
+    is_file = os.path.isfile(path)
+    return [Entry(path, path.stat().st_size, path.stat().st_mtime, {}, WHOLE)] if is_file else []
 
 
 def _is_selected(entry: Entry, options: argparse.Namespace) -> bool:
