@@ -78,8 +78,9 @@ def find(key: str) -> list[Any]:
     try:
         for (content,) in _execute("SELECT content FROM kept WHERE key = ?", key):
             written_key, value = json.loads(zlib.decompress(content))
-            if written_key == key:  # not checked by SQLite, if an index is damaged
-                return [value]
+            if written_key != key:  # as if an index is damaged
+                raise ValueError("of another key")
+            return [value]
     except (ValueError, TypeError, zlib.error) as error:
         progress.say(f"{default_cache() / FILE}: a value is damaged ({error}); it is made anew")
     return []
