@@ -11,7 +11,7 @@ import re
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,21 @@ def sha256(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digest_of_code(roots: Iterable[Path], pattern: str = "*.py") -> str:
+    """SHA-256 of Python files, and of those in folders that have such names.
+
+    Raises:
+        OSError: one cannot be read.
+    """
+    digest = hashlib.sha256()
+    for root in roots:
+        for path in sorted(root.rglob(pattern)) if root.is_dir() else [root]:
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(root.parent)}\n".encode())
+            digest.update(hashlib.sha256(content).digest())
+    return digest.hexdigest()
 
 
 def read_text(path: Path) -> str:

@@ -110,6 +110,10 @@ class Registry(Generic[T]):
         """Whether `name` was registered by a script, a notebook or a module imported there."""
         return name in self._defined
 
+    def is_shipped(self, name: str) -> bool:
+        """Whether `name` was registered by the suite."""
+        return name in self._entries and not (name in self._origins or name in self._defined)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
 

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from probes import __version__
 from probes.common.errors import DiskError, UserError
-from probes.common.files import sha256
+from probes.common.files import digest_of_code, sha256
 from probes.common.process import infrequent_garbage_collection
 from probes.common.terminal import progress
 from probes.data.sentence import Corpus
@@ -138,16 +138,12 @@ def stored_table(
     )
 
 
-def _digest_of_code() -> str:
-    """Digest of the code of the packages `data` and `common`, and of their version."""
-    digest, packages = hashlib.sha256(__version__.encode()), Path(__file__).parents[1]
-    for package in ("common", "data"):
-        for path in sorted((packages / package).glob("[!.]*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-_CODE = _digest_of_code()
+_CODE = (
+    __version__,
+    digest_of_code(
+        [Path(__file__).parents[1] / package for package in ("common", "data")], "[!.]*.py"
+    ),
+)
 """Made at import, for the code that runs: later there may be a newer one on disk."""
 
 

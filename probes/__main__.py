@@ -6,6 +6,7 @@ import importlib
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,15 @@ COMMANDS = {
 """Summaries of sub-commands: modules of probes/cli/commands, and what families register."""
 
 
+_FOLDERS_READ = {
+    "show": ["paths"],
+    "claims": ["folders"],
+    "leaderboard": ["results"],
+    "compare": ["model", "results"],
+}
+"""Options with folders that a command reads, if its answers are kept (see `probes.cli.answers`)."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a sub-command; see `probes.cli.arguments.exit_status`."""
     command_line = list(sys.argv[1:] if arguments is None else arguments)
@@ -75,9 +85,19 @@ def _run_command(arguments: list[str]) -> int:
     from probes.tables.printing import printer
 
     wide = hasattr(options, "format") and options.wide  # of a figure it is something else
-    with printer.printing(getattr(options, "format", "table"), wide=wide):
-        status: int = command.run(options)
-        return status
+
+    def run() -> int:
+        with printer.printing(getattr(options, "format", "table"), wide=wide):
+            status: int = command.run(options)
+            return status
+
+    if name not in _FOLDERS_READ or getattr(options, "recipes", None) is not None:
+        return run()
+    from probes.cli.answers import answered
+
+    values = [getattr(options, option) for option in _FOLDERS_READ[name]]
+    paths = [Path(x) for value in values for x in (value if isinstance(value, list) else [value])]
+    return answered(arguments, paths, run)
 
 
 def _add_arguments(parser: ArgumentParser, command: ModuleType | FamilyCommand) -> None:

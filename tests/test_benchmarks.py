@@ -5,6 +5,7 @@ import importlib
 import pytest
 
 SCRIPTS = [
+    "boards",
     "extraction_speed",
     "fine_tune",
     "gpu",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from glob import escape
 from pathlib import Path
 from typing import TypeVar
@@ -24,7 +24,7 @@ from probes.frames.record_status import why_outdated
 from probes.frames.record_validation import read_validated
 from probes.records.header import ModelRecord
 from probes.records.record import Record, short_digest
-from probes.records.record_files import is_published, read_records
+from probes.records.record_files import file_state, is_published, read_records
 
 K = TypeVar("K")
 R = TypeVar("R", bound=Record)
@@ -159,12 +159,18 @@ def twins_beside(record: Record, path: Path, *, same_unit: bool = False) -> dict
     unit = escape(path.name.rpartition("scores-")[0]) if same_unit else ""
     names = f"random*/{escape(folder.name)}/{unit}*-????????.json"
     files = sorted(folder.parents[1].glob(names)) if len(folder.parents) > 1 else []
-    records = read_records(files, read_validated)
+    records = read_records(files, lambda path: _read_twin(path, file_state(path)))
     for path, twin in twins_of(record, records).items():
         if (reason := why_outdated(twin)) and not is_published(path.resolve()):
             _say_once(f"left out records of a random twin in {path.parent}: {reason}")
             del records[path]
     return twins_of(record, records)
+
+
+@lru_cache(maxsize=1024)
+def _read_twin(path: Path, state: tuple[int, int]) -> Record:
+    """A record beside those of many results, which is read once."""
+    return read_validated(path)
 
 
 @cache

@@ -16,12 +16,15 @@ import numpy as np
 
 from probes.boards.comparable import SAME_FLOOR, K, select_like, twins_beside, twins_of
 from probes.common.arrays import Floats
+from probes.common.kept_values import kept, key_of
 from probes.frames.joined_results import results_with_evidence
 from probes.probing.resampled_scores import resampled_scores, rule_replicates
+from probes.probing.training_variance import training_spread
 from probes.records.best_layer import best_layer_of
-from probes.records.record_files import if_readable
+from probes.records.record_files import arrays_digest, if_readable
 from probes.records.result import FloorTest, Result
 from probes.statistics.bootstrap import RESAMPLES
+from probes.statistics.metrics import metrics
 from probes.statistics.replicates import Replicates, replicate_blocks
 from probes.statistics.significance import Errors, above_all
 
@@ -44,7 +47,7 @@ def with_floor(result: Result, among: Iterable[Result] = ()) -> Result:
         return result
     best = _best_layers(_twins(result, among), result)
     with_twins = _with_twins(result, best)
-    test = if_readable(lambda: _floor_test(with_twins, best)) if with_twins.floor else None
+    test = if_readable(lambda: _kept_test(with_twins, best)) if with_twins.floor else None
     return with_twins.model_copy(update={"floor_test": test})
 
 
@@ -101,6 +104,40 @@ def _twins(result: Result, among: Iterable[Result]) -> list[Result]:
 
 def _fitting_twins(result: Result, among: Mapping[K, Result]) -> list[Result]:
     return list(select_like(twins_of(result, among), result, SAME_FLOOR).values())
+
+
+def _kept_test(result: Result, twins: Mapping[str, TwinLayer]) -> FloorTest | None:
+    """The floor's test, which is made once for the same numbers, whatever the model is called."""
+    metric = result.task.metric
+    if not metrics.is_shipped(metric):  # may compute whatever it likes
+        return _floor_test(result, twins)
+
+    def key() -> str:
+        return key_of(
+            "test of a floor",
+            _tested_content(result, result.layers),
+            [(name, scores.get(metric)) for name, scores in result.baselines.items()],
+            [(name, x.layer, _tested_content(x.result, [x.layer])) for name, x in twins.items()],
+        )
+
+    def make() -> tuple[list[int], bool, tuple[str, ...]] | None:
+        test = _floor_test(result, twins)
+        return test and (sorted(test.above), test.knows_training, test.fixed)
+
+    content = kept(key, make)
+    return content and FloorTest(frozenset(content[0]), content[1], tuple(content[2]))
+
+
+def _tested_content(result: Result, layers: Iterable[int]) -> tuple[object, ...]:
+    """What tests read of a result: scores of some layers, their replicates, and whose noise it is.
+
+    Raises:
+        UserError: the arrays cannot be read.
+    """
+    scores = [result.score(layer) for layer in layers]
+    arrays = result.path and arrays_digest(result.path)
+    about = result.key, result.task, result.examples, result.layers, arrays
+    return (*about, scores, training_spread(result))
 
 
 def _floor_test(result: Result, twins: Mapping[str, TwinLayer]) -> FloorTest | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
@@ -30,14 +31,19 @@ class Candidate:
     Attributes:
         name: what tables call the model; see `named_candidates`.
         path: the result's JSON file.
-        floored: whether it is not significantly above the floor, to which random twins among the
-            results count.
+        twins: results of random twins on the task, among which those of the floor are chosen.
     """
 
     name: str
     path: Path
     result: Result
-    floored: bool = False
+    twins: Sequence[Result] = ()
+
+    @cached_property
+    def floored(self) -> bool:
+        """Whether it is not significantly above the floor; tested only for what is shown."""
+        tested = None if self.random else with_floor(self.result, self.twins)
+        return tested is not None and tested.is_floored(self.result.best_layer)
 
     @property
     def random(self) -> bool:
@@ -104,10 +110,10 @@ def named_candidates(
     revisions = defaultdict(set)
     for result in results.values():
         revisions[result.model.name].add((result.model.revision, result.model.digest))
-    twins: dict[object, dict[Path, Result]] = defaultdict(dict)
+    twins: dict[object, list[Result]] = defaultdict(list)
     for path, result in results.items():
         if result.model.random_seed is not None:
-            twins[submission_of(path), result.task.name][path] = result
+            twins[submission_of(path), result.task.name].append(result)
     candidates = []
     for path, result in results.items():
         model = result.model
@@ -117,11 +123,9 @@ def named_candidates(
             name += f"@{(model.revision or model.digest)[:8]}"
         marks = [f"{result.pooling} pooling"] if result.pooling != "mean" else []
         marks += [result.dtype] if result.dtype != "float32" else []
-        floored = model.random_seed is None and with_floor(
-            result, twins[submission_of(path), result.task.name].values()
-        ).is_floored(result.best_layer)
         name += f" ({', '.join(marks)})" if marks else ""
-        candidates.append(Candidate(name, path, result, floored))
+        of_task = twins[submission_of(path), result.task.name]
+        candidates.append(Candidate(name, path, result, of_task))
     return candidates
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from probes.common.errors import UserError
@@ -60,7 +61,11 @@ def labelled_frame(records: Mapping[str, Record] | Iterable[tuple[str, Record]])
     record_frame = frame_of(numbered(record for _, record in labelled), HEADER)
     names = [label or record.model.name for label, record in labelled]
     model = pd.Series(names, dtype=record_frame.headers["model"].dtype)
-    frame = record_frame.headers.assign(model=model)[["path", *HEADER]].merge(record_frame.rows)
+    # Rows have the order of records, so that nothing has to be looked up.
+    of_row = np.repeat(np.arange(len(labelled)), [len(record.rows) for _, record in labelled])
+    headers = record_frame.headers.assign(model=model)[[*HEADER]].take(of_row)
+    rows = record_frame.rows.drop(columns=["path", "fits"])
+    frame = pd.concat([headers.set_axis(rows.index), rows], axis=1)
     by_text = axes_by_text(frame)
     number = pd.Index([*by_text]).get_indexer(pd.Index(frame["axes"]))
     axes = {
@@ -69,7 +74,7 @@ def labelled_frame(records: Mapping[str, Record] | Iterable[tuple[str, Record]])
         .set_axis(frame.index)
         for name in dict.fromkeys(name for x in by_text.values() for name in x)
     }
-    return frame.drop(columns=["path", "axes", "fits"]).assign(**axes)
+    return frame.drop(columns="axes").assign(**axes)
 
 
 def _axis_column(values: list[Any]) -> pd.Series:

@@ -21,7 +21,7 @@ from types import CodeType
 
 import probes.tasks.builtin
 from probes.common.errors import UserError
-from probes.common.files import sha256
+from probes.common.files import digest_of_code, sha256
 from probes.common.notebook_code import begin_run, own_imports
 from probes.common.origin import Origin, PlugInEntries, described, failing_line, loading
 from probes.common.terminal import progress
@@ -190,16 +190,10 @@ def _install(point: EntryPoint) -> None:
 
 def _digest_of_package(roots: Iterable[Path]) -> str:
     """SHA-256 of all Python files of a package, since helpers also affect results."""
-    digest = hashlib.sha256()
-    for root in roots:
-        for path in sorted(root.rglob("*.py")) if root.is_dir() else [root]:
-            try:
-                content = path.read_bytes()
-            except OSError as error:
-                raise UserError(f"{path}: cannot be read ({error.strerror or error}).") from error
-            digest.update(f"{path.relative_to(root.parent)}\n".encode())
-            digest.update(hashlib.sha256(content).digest())
-    return digest.hexdigest()
+    try:
+        return digest_of_code(roots)
+    except OSError as error:
+        raise UserError(f"{error.filename}: cannot be read ({error.strerror or error}).") from error
 
 
 def _package(name: str) -> tuple[Path, ...]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import zlib
 from collections import Counter
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from probes.common.errors import UserError, counted
-from probes.common.files import published
+from probes.common.files import published, sha256
 from probes.common.origin import described
 from probes.common.process import infrequent_garbage_collection
 from probes.common.terminal import progress
@@ -101,7 +102,7 @@ def read_record(path: Path) -> Record:
         try:
             record = Record.model_validate_json(content)
             # Pydantic takes one of several values of a name; this reading refuses them.
-            json.loads(content, object_pairs_hook=_of_pairs)
+            _require_distinct_names(content)
             version = record.schema_version
         except ValidationError:
             # Another schema has other fields. The user must hear of the version, not of a field.
@@ -122,6 +123,19 @@ def _regular(path: Path) -> Path:
     if path.exists() and not path.is_file():
         raise ValueError("no regular file")
     return path
+
+
+def _require_distinct_names(content: bytes) -> None:
+    """Raise ValueError if a JSON object has two values of one name."""
+    try:
+        # Arrays of numbers, which are most of a record, have no names. (What looks like one inside
+        # of a text vanishes as well, and other names may become equal.)
+        json.loads(_ARRAY.sub(b"0", content), object_pairs_hook=_of_pairs)
+    except ValueError:
+        json.loads(content, object_pairs_hook=_of_pairs)
+
+
+_ARRAY = re.compile(rb"""\[[^][{}"]*\]""")
 
 
 def _of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -174,6 +188,19 @@ def has_arrays(path: Path, names: Iterable[str]) -> bool:
             return set(names) <= set(stored.files)
     except _UNREADABLE:
         return False
+
+
+def arrays_digest(path: Path) -> str:
+    """SHA-256 of the file of arrays of the record at `path`; empty if there is none.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    archive = path.with_suffix(".npz")
+    try:
+        return sha256(_regular(archive)) if archive.exists() else ""
+    except (OSError, ValueError) as error:
+        raise unreadable_arrays(path, error) from error
 
 
 def if_readable(read: Callable[[], T]) -> T | None:

@@ -97,11 +97,8 @@ class Result(Record):
 
     def scores_of(self, layer: int) -> Scores:
         """Every metric of a layer's first fit on test."""
-        return {
-            row.metric: row.value
-            for row in self.rows
-            if (row.layer, row.split) == (layer, "test") and not row.axes
-        }
+        rows = [self.at(metric, layer) for metric in dict.fromkeys(self.rows.metric)]
+        return {row.metric: row.value for row in rows if row is not None}
 
     def interval(self, layer: int) -> Interval:
         """95 % interval of the headline score on test; None without one."""
@@ -184,7 +181,7 @@ class Result(Record):
             for name, scores in baselines.items()
             for metric, value in scores.items()
         ]
-        return self.model_copy(update={"rows": Rows.of([*self.rows, *rows])} if rows else {})
+        return self.model_copy(update={"rows": self.rows.extended(rows)} if rows else {})
 
     def with_evidence(self, *records: Record) -> Result:
         """The result with these records added to its evidence."""

@@ -173,7 +173,9 @@ class Rows(Frozen):
         Args:
             axes: all values that it has on axes.
         """
-        axis_values = tuple(axes.pop(name, None) for name in self.axes)
+        axis_values: tuple[AxisValue, ...] = (None,) * len(self.axes)
+        if axes:
+            axis_values = tuple(axes.pop(name, None) for name in self.axes)
         number = self._row_numbers.get((metric, layer, split, axis_values))
         return None if number is None or axes else self._row(number)
 
@@ -184,7 +186,30 @@ class Rows(Frozen):
 
     def with_metric(self, metric: str) -> list[Row]:
         """The rows of a metric."""
-        return [self._row(i) for i, name in enumerate(self.metric) if name == metric]
+        return [self._row(i) for i in self._numbers_by_metric.get(metric, ())]
+
+    def matching(self, metric: str, **axes: Any) -> list[Row]:
+        """The rows of a metric that have these values on axes, and none on others.
+
+        Args:
+            axes: a value, a tuple of several, or `...` for any.
+        """
+        numbers = self._numbers_by_metric.get(metric, [])
+        for name in {**self.axes, **axes}:
+            column, x = self.axes.get(name, (None,) * len(self)), axes.get(name)
+            values = x if isinstance(x, tuple) else (x,)
+            numbers = [i for i in numbers if (column[i] is None) == (name not in axes)]
+            if name in axes and x is not ...:
+                numbers = [i for i in numbers if column[i] in values]
+        return [self._row(i) for i in numbers]
+
+    @cached_property
+    def _numbers_by_metric(self) -> dict[str, list[int]]:
+        """Indices of the rows of each metric."""
+        numbers: dict[str, list[int]] = {}
+        for number, metric in enumerate(self.metric):
+            numbers.setdefault(metric, []).append(number)
+        return numbers
 
     @cached_property
     def _row_numbers(self) -> dict[tuple[Any, ...], int]:
@@ -204,6 +229,19 @@ class Rows(Frozen):
         fields = [getattr(self, name)[number] for name in Row._fields[:-1]]
         axes = {name: x for name, column in self.axes.items() if (x := column[number]) is not None}
         return Row._make([*fields, axes])
+
+    def extended(self, rows: Iterable[Row]) -> Rows:
+        """These rows, followed by others."""
+        more = Rows.of(rows)
+        columns: dict[str, Any] = {
+            name: getattr(self, name) + getattr(more, name) for name in Row._fields[:-1]
+        }
+        axes = {
+            name: self.axes.get(name, (None,) * len(self))
+            + more.axes.get(name, (None,) * len(more))
+            for name in {**self.axes, **more.axes}
+        }
+        return Rows.model_construct(**columns, axes=axes)
 
     def __len__(self) -> int:
         return len(self.metric)

@@ -9,9 +9,9 @@ use the same resamples of a split, so that differences are paired.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,15 +43,21 @@ _DENSE = 0.1
 _ROWS = 128
 """Resamples per dense product; their float64 counts fit the processor's cache."""
 
+_COLUMNS = 1024
+"""Columns of the sums that are resampled in one product."""
+
+_EXACT = 1 << 24
+"""Whole numbers up to this one are exact in float32."""
+
 Draws = NDArray[np.float32]
 """Counts of each cluster in each resample. Shape (resamples, clusters)."""
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=4)
 def resample(n_clusters: int, n: int = RESAMPLES, seed: int = _SEED) -> Draws:
     """Draw n resamples, as counts of each cluster. Shape (n, n_clusters).
 
-    The last result is cached, since a test split is resampled for every task, metric and model.
+    Results are cached, since a test split is resampled for every task, metric and model.
     """
     rng = np.random.default_rng(seed)
     even = np.full(n_clusters, 1 / n_clusters)
@@ -67,6 +73,7 @@ def resample_blocks(n_clusters: int) -> Iterator[Draws]:
         yield block(n_clusters, seed)
 
 
+@lru_cache(maxsize=4)
 def block(n_clusters: int, seed: int) -> Draws:
     """Draw a block from the distribution of `resample`, six times as fast but with other draws."""
     rng, draws = np.random.default_rng(seed), np.empty((RESAMPLES, n_clusters), np.float32)
@@ -75,6 +82,7 @@ def block(n_clusters: int, seed: int) -> Draws:
         indices = rng.integers(n_clusters, size=rows.shape)
         indices += n_clusters * np.arange(len(rows))[:, None]
         rows[:] = np.bincount(indices.ravel(), minlength=rows.size).reshape(rows.shape)
+    draws.flags.writeable = False
     return draws
 
 
@@ -117,12 +125,38 @@ def summed(parts: csr_array, cluster: Ints, n_clusters: int) -> csr_array:
 
 def resampled_sums(sums: csr_array, draws: Draws) -> Floats:
     """Sum cluster contributions (clusters, k) over every resample. Shape (resamples, k)."""
-    if sums.nnz < _DENSE * math.prod(sums.shape):
+    if _is_sparse(sums):
         totals: Floats = (sums.T @ draws.T).T
         return totals
     dense = sums.toarray()
     blocks = (draws[first : first + _ROWS] for first in range(0, len(draws), _ROWS))
     return np.concatenate([block.astype(np.float64) @ dense for block in blocks])
+
+
+def all_resampled_sums(all_sums: Sequence[csr_array], draws: Draws) -> Iterator[Floats]:
+    """`resampled_sums` of each of several matrices of one shape, to the last bit.
+
+    Counts, which mostly are what is summed, are exact whatever the order of additions. So they need
+    neither a product for each matrix nor float64.
+    """
+    n_clusters, width = all_sums[0].shape
+    step = max(1, _COLUMNS // max(1, width))
+    for several in (all_sums[i : i + step] for i in range(0, len(all_sums), step)):
+        values = np.concatenate([sums.data for sums in several])
+        greatest = n_clusters * values.max(initial=0)
+        if values.min(initial=0) < 0 or greatest >= _EXACT or (values % 1).any():
+            yield from (resampled_sums(sums, draws) for sums in several)
+            continue
+        joined = np.concatenate([sums.toarray() for sums in several], axis=1, dtype=np.float32)
+        totals = draws @ joined
+        for i, sums in enumerate(several):
+            # The layout decides in which order a metric adds columns up.
+            order: Literal["C", "F"] = "F" if _is_sparse(sums) else "C"
+            yield totals[:, i * width : (i + 1) * width].astype(np.float64, order=order)
+
+
+def _is_sparse(sums: csr_array) -> bool:
+    return bool(sums.nnz < _DENSE * math.prod(sums.shape))
 
 
 def influence(metric: Metric, sums: csr_array) -> Floats:

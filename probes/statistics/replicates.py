@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from probes.common.arrays import Floats
-from probes.statistics.bootstrap import Draws, influence, resample, resample_blocks, resampled_sums
+from probes.statistics.bootstrap import (
+    Draws,
+    all_resampled_sums,
+    influence,
+    resample,
+    resample_blocks,
+)
 from probes.statistics.metrics import Metric
 from probes.statistics.significance import Errors, Pair, all_pairs, least_p_of_better, max_t
 
@@ -149,7 +155,7 @@ class Replicates:
         return np.full(len(self.sums), (self.sd or 0.0) ** 2)
 
     def _values(self, draws: Draws) -> Floats:
-        return np.asarray([self.metric.value(resampled_sums(sums, draws)) for sums in self.sums])
+        return np.asarray([self.metric.value(x) for x in all_resampled_sums(self.sums, draws)])
 
     def _noise(self, n: int, block: int) -> Floats | None:
         if self.sd is None:

@@ -1,5 +1,7 @@
 """The floor of scores: the highest of what needs no trained layer."""
 
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,15 +11,19 @@ from results_by_hand import make_result, variance_rows, with_intervals, with_row
 from scipy.stats import binom, binomtest
 from statistics_simulation import false_floors
 
-from probes.boards.floors import with_floor
+from probes.boards import floors
+from probes.boards.floors import _floor_test, with_floor
 from probes.boards.layer_tables import floor_notes, model_tables, score_table
 from probes.boards.rankings import Candidate
 from probes.boards.shown_together import all_groups
+from probes.common.origin import Origin
 from probes.frames.joined_results import find_results, read_result
 from probes.pages.layers_md import layers_md
 from probes.probing.scores import RULES
 from probes.records.record_files import read_arrays, write_record
+from probes.records.result import FloorTest
 from probes.records.row import Row
+from probes.statistics.metrics import metrics
 from probes.tables.printing import TIE
 
 
@@ -198,7 +204,7 @@ def test_without_intervals_a_score_has_to_be_above_the_floor_as_a_plain_number(s
     assert result.is_floored(1) == floored
     cell = score_table([result]).rows[1].cells[1]
     assert (cell.floored, cell.best) == (floored, not floored)
-    assert Candidate("m", Path(), result, result.is_floored(1)).ranked == (not floored)
+    assert Candidate("m", Path(), result).ranked == (not floored)
     note = "▽ not significantly above the floor (or, where there are no intervals, not above it)."
     assert note in layers_md([result])
     assert [*floor_notes([scored(0.1, 0.2, clusters=20)])] == [
@@ -217,3 +223,120 @@ def test_tables_have_the_floor_of_each_task():
     assert cells(score_table(results)) == [("86.1", "type majority"), ("50.0", "layer 0")]
     assert "| floor | 86.1 · type majority | 50.0 · layer 0 |" in layers_md(results)
     assert cells(score_table([scored(None, None, majority=None)])) == [("–", "")]
+
+
+def stored_floor_test(path, monkeypatch, *, twins=()):
+    """The test of a result's floor, and whether it was made anew."""
+    return floor_test_of(read_result(path), monkeypatch, twins)
+
+
+def floor_test_of(result, monkeypatch, twins=()):
+    made = []
+
+    def make(*arguments):
+        made.append(arguments)
+        return _floor_test(*arguments)
+
+    monkeypatch.setattr(floors, "_floor_test", make)
+    test = with_floor(result, map(read_result, twins)).floor_test
+    return test, bool(made)
+
+
+@pytest.fixture
+def tested_result(tmp_path, monkeypatch):
+    monkeypatch.setenv("PROBES_CACHE_DIR", str(tmp_path / "cache"))
+    rules = {"rule": np.arange(N) >= 205}
+    path = put(tmp_path / "results", "m", "pos", 0, wrongs=(200, 180), rules=rules)
+    put_evidence(path, "training_variance", variance_rows({0: 0.5, 1: 1.0}, 0.001, df=28))
+    return path
+
+
+def test_a_test_is_made_once_whatever_the_model_is_called(tested_result, tmp_path, monkeypatch):
+    first, made = stored_floor_test(tested_result, monkeypatch)
+    assert made
+    assert first == FloorTest(frozenset({1}), True, ())
+    assert stored_floor_test(tested_result, monkeypatch) == (first, False)
+    renamed = tmp_path / "other" / "renamed" / "c"
+    shutil.copytree(tested_result.parent, renamed)
+    for path in renamed.glob("*.json"):
+        path.write_text(path.read_text().replace('"name":"m"', '"name":"renamed"'))
+    path = renamed / tested_result.name
+    assert read_result(path).model.name == "renamed"
+    assert stored_floor_test(path, monkeypatch) == (first, False)
+
+
+def other_arrays(path):
+    arrays = dict(read_arrays(path))
+    right = arrays["predicted"][0] == arrays["gold"]
+    # One more word is right in place of another, so that scores stay.
+    swapped = [np.flatnonzero(right.ravel())[0], np.flatnonzero(~right.ravel())[0]]
+    arrays["predicted"][0].ravel()[swapped] = arrays["predicted"][0].ravel()[swapped[::-1]]
+    write_record(path, read_result(path), arrays)
+
+
+def other_spread(path):
+    put_evidence(path, "training_variance", variance_rows({0: 0.5, 1: 1.0}, 0.002, df=28))
+
+
+def other_freedom(path):
+    put_evidence(path, "training_variance", variance_rows({0: 0.5, 1: 1.0}, 0.001, df=27))
+
+
+def other_digest_of_examples(path):
+    content = json.loads(path.read_text())
+    content["examples"]["test_digest"] = "f" * 64
+    path.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [other_arrays, other_spread, other_freedom, other_digest_of_examples],
+)
+def test_whatever_a_test_depends_on_makes_it_anew(tested_result, change, monkeypatch):
+    stored_floor_test(tested_result, monkeypatch)
+    change(tested_result)
+    assert stored_floor_test(tested_result, monkeypatch)[1]
+    assert not stored_floor_test(tested_result, monkeypatch)[1]
+
+
+def test_noise_is_part_of_it_and_metrics_of_plug_ins_are_tested_each_time(
+    tested_result, monkeypatch
+):
+    result = read_result(tested_result)
+    assert floor_test_of(result, monkeypatch)[1]
+    assert floor_test_of(result.model_copy(update={"key": "0" * 64}), monkeypatch)[1]
+    assert not floor_test_of(result, monkeypatch)[1]
+    origin = Origin("a plug-in", (tested_result,), "a" * 64)
+    monkeypatch.setitem(metrics._origins, "accuracy", origin)
+    for _ in range(2):  # whose code may read files that nobody knows of
+        assert floor_test_of(result, monkeypatch)[1]
+
+
+def test_twins_and_their_layers_are_part_of_what_a_test_depends_on(
+    tested_result, tmp_path, monkeypatch
+):
+    more = {"random_seed": 0, "p_best": False}
+    twin, other = (
+        put(tmp_path / str(wrong), "random:m", "pos", 0, wrongs=(300, wrong), **more)
+        for wrong in (190, 150)
+    )
+    tests = [
+        stored_floor_test(tested_result, monkeypatch, twins=x) for x in ((), (twin,), (other,))
+    ]
+    assert [made for _, made in tests] == [True] * 3
+    assert tests[2][0].above == set()
+    again = [
+        stored_floor_test(tested_result, monkeypatch, twins=x) for x in ((), (twin,), (other,))
+    ]
+    assert again == [(test, False) for test, _ in tests]
+
+
+def test_arrays_that_cannot_be_read_are_said_each_time(tested_result, monkeypatch, capsys):
+    stored_floor_test(tested_result, monkeypatch)
+    tested_result.with_suffix(".npz").write_bytes(b"damaged")
+    for _ in range(2):
+        test, _ = stored_floor_test(tested_result, monkeypatch)
+        assert test is None
+        assert capsys.readouterr().err.startswith(
+            f"not tested: {tested_result.with_suffix('.npz')}"
+        )

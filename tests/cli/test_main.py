@@ -73,7 +73,8 @@ def test_a_second_run_imports_no_torch_and_redraws_nothing(tiny_bert, tmp_path):
     flags += ["--twins", "0"]  # two models are compared anew
     flags += ["--evidence", "training_variance,selectivity"]
     drawn = []
-    for imported in ({"torch", "vl_convert", "scipy"}, {"scipy"}):
+    # The test of the floor, which needs scipy, is kept.
+    for imported in ({"torch", "vl_convert", "scipy"}, set()):
         done = subprocess.run(
             [sys.executable, "-c", command, *flags], capture_output=True, text=True, check=True
         )

@@ -237,29 +237,70 @@ AXES = st.dictionaries(
 )
 
 
-@given(
-    st.lists(
-        st.builds(
-            Row,
-            st.text(min_size=1, max_size=4),
-            FINITE,
-            st.none() | st.integers(0, 24),
-            FINITE,
-            FINITE,
-            st.sampled_from(["train", "dev", "test"]),
-            st.none() | st.integers(0, 10**6),
-            FINITE,
-            st.text(max_size=3),
-            AXES,
-        ),
-        max_size=6,
-    )
+ROWS = st.lists(
+    st.builds(
+        Row,
+        st.text("ab", min_size=1, max_size=2),
+        FINITE,
+        st.none() | st.integers(0, 24),
+        FINITE,
+        FINITE,
+        st.sampled_from(["train", "dev", "test"]),
+        st.none() | st.integers(0, 10**6),
+        FINITE,
+        st.text(max_size=3),
+        AXES,
+    ),
+    max_size=6,
 )
+
+
+@given(ROWS)
 def test_rows_are_the_same_after_they_were_columns_and_a_file(rows):
     columns = Rows.of(rows)
     assert list(columns) == rows
     assert list(Rows.model_validate_json(columns.model_dump_json())) == rows
     assert len(columns) == len(rows)
+
+
+@given(ROWS, ROWS)
+def test_some_rows_are_those_that_a_loop_would_choose(rows, more):
+    columns = Rows.of(rows)
+    assert columns.along("head") == [row for row in rows if "head" in row.axes]
+    assert list(columns.extended(more)) == [*rows, *more]
+    assert columns.extended(more) == Rows.of([*rows, *more])
+    for row in (*rows, *more):
+        same_metric = [x for x in rows if x.metric == row.metric]
+        assert columns.with_metric(row.metric) == same_metric
+        same_axes = [x for x in same_metric if x.axes.keys() == row.axes.keys()]
+        assert columns.matching(row.metric, **dict.fromkeys(row.axes, ...)) == same_axes
+        equal = [x for x in same_axes if x.axes == row.axes]
+        assert columns.matching(row.metric, **row.axes) == equal
+        several = {axis: (None, value, "no value") for axis, value in row.axes.items()}
+        assert columns.matching(row.metric, **several) == equal
+    assert columns.matching("a", axis_of_none=...) == []
+
+
+@pytest.mark.parametrize("place", ["facts", "model", "rows"])
+def test_a_name_may_not_occur_twice(tmp_path, place):
+    path = put(tmp_path, "m", "pos", 9)
+    content = path.read_text()
+    changed_content = content.replace(f'"{place}":{{', f'"{place}":{{"name":[1],"name":[2],', 1)
+    assert changed_content != content
+    path.write_text(changed_content)
+    with pytest.raises(UserError):
+        read_record(path)
+    twice = content.replace('"notes":[', '"notes":["[1]","[2]"],"notes":[', 1)
+    assert twice != content
+    path.write_text(twice)
+    with pytest.raises(UserError, match="notes occurs twice"):
+        read_record(path)
+
+
+def test_names_that_differ_by_a_list_of_numbers_are_two(tmp_path):
+    path = put(tmp_path, "m", "pos", 9, facts={"probe_parameters": 1, "group_metric": "accuracy",
+                                               "a [1]": "b [1]", "a [2]": "b [2]"})  # fmt: skip
+    assert read_record(path).facts["a [2]"] == "b [2]"
 
 
 def test_numbers_of_numpy_become_plain_ones_and_nan_none():

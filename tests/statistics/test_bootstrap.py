@@ -29,6 +29,7 @@ from probes.examples.scoring import Scorer, count_examples
 from probes.statistics.bootstrap import (
     MOST,
     RESAMPLES,
+    all_resampled_sums,
     cluster_sums,
     draws_of,
     influence,
@@ -36,6 +37,7 @@ from probes.statistics.bootstrap import (
     replicates,
     resample,
     resample_blocks,
+    resampled_sums,
 )
 from probes.statistics.gold import Gold
 from probes.statistics.metrics import metrics
@@ -402,6 +404,37 @@ def test_a_p_value_on_the_bound_is_called_borderline_by_most_seeds():
     assert printed_p(0.0467) == ".047"
     assert printed_p(0.0533) == ".053"
     assert printed_p(0.0532) == ".053 (borderline)"
+
+
+@pytest.mark.parametrize("density", [0.02, 0.5])
+@pytest.mark.parametrize(
+    "values",
+    [
+        lambda rng, shape: rng.integers(1, 30, shape),
+        lambda rng, shape: rng.integers(1, 1 << 19, shape),  # too large for float32
+        lambda rng, shape: rng.standard_normal(shape),
+        lambda rng, shape: rng.integers(-3, 4, shape),
+    ],
+)
+def test_matrices_are_resampled_together_as_one_by_one(values, density):
+    """To the last bit, and in the layout in which metrics add them up."""
+    rng = np.random.default_rng(2)
+    dense = values(rng, (7, 60, 300)) * (rng.random((7, 60, 300)) < density)
+    all_sums, draws = [csr_array(x.astype(np.float64)) for x in dense], resample(60)
+    together = list(all_resampled_sums(all_sums, draws))
+    assert len(together) == 7
+    for sums, one, x in zip(all_sums, together, dense, strict=True):
+        alone = resampled_sums(sums, draws)
+        assert np.array_equal(one, alone)
+        assert one.dtype == alone.dtype
+        assert one.sum(-1).tolist() == alone.sum(-1).tolist()
+        assert one == pytest.approx(draws.astype(np.float64) @ x)
+
+
+def test_a_metric_of_no_class_has_nothing_to_sum():
+    """As of `macro_f1_20`, if no class has so many examples."""
+    together = list(all_resampled_sums([csr_array((60, 0))] * 3, resample(60)))
+    assert [x.shape for x in together] == [(len(resample(60)), 0)] * 3
 
 
 def test_the_first_block_is_that_of_intervals_and_all_are_bootstrap_resamples():

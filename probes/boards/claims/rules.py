@@ -107,14 +107,8 @@ class ModelRows:
         axes = {axis: facts.get(x, x) for axis, x in reads.axes.items()}
         rows = [
             row
-            for row in record.rows.with_metric(reads.metric)
-            if row.split in ("test", "all")
-            and row.axes.keys() == axes.keys()
-            and all(
-                row.axes[axis] in (x if isinstance(x, tuple) else (x,)) or x is ...
-                for axis, x in axes.items()
-            )
-            and reads.keep(self, row)
+            for row in record.rows.matching(reads.metric, **axes)
+            if row.split in ("test", "all") and reads.keep(self, row)
         ]
         if not rows:
             raise MissingError(f"{reads.name} has no {reads.metric} of this kind")

@@ -1,4 +1,4 @@
-"""`python -m probes cache`: lists and deletes stored vectors, parameters and corpora."""
+"""`python -m probes cache`: lists and deletes stored vectors, parameters, corpora and answers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from probes.cli.arguments import add_format, path_argument
+from probes.common import kept_values
 from probes.common.errors import UserError, counted, listed
 from probes.common.files import default_cache
 from probes.common.locks import SUFFIX, BusyError, locked, unused
@@ -34,6 +35,7 @@ from probes.tables.table import Cell, Table, TableRow
 WHOLE, UNFINISHED, BROKEN = "whole", "unfinished", "broken"
 
 PARAMETERS_NOUN, CORPORA_NOUN = "fitted parameters", "corpora as they were read"
+KEPT_NOUN = "tests and answers of commands"
 
 _NAME = re.compile(r"[0-9a-f]+(\.partial)?")
 """Names of stores and files, and of unfinished stores of earlier versions; others are ignored."""
@@ -41,7 +43,7 @@ _NAME = re.compile(r"[0-9a-f]+(\.partial)?")
 
 @dataclass(frozen=True)
 class Entry:
-    """A store of vectors, a file of parameters, or a stored corpus.
+    """A store of vectors, a file of parameters, a stored corpus, or the file of kept values.
 
     Attributes:
         size: bytes on disk.
@@ -77,8 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--prune",
         choices=("all", BROKEN),
-        help="delete selected vectors, parameters and corpora: all, or only broken ones (damaged, "
-        "unfinished, replaced, or in another version's format)",
+        help="delete selected vectors, parameters, corpora and answers: all, or only broken ones "
+        "(damaged, unfinished, replaced, or in another version's format)",
     )
     add("--older-than", type=float, metavar="DAYS", help="only those not used for this long")
     add("--model", metavar="M", help="only those of this model")
@@ -109,10 +111,10 @@ def run(options: argparse.Namespace) -> int:
     vectors, parameters = options.cache_dir / "vectors", options.cache_dir / PARAMETERS
     sentences = options.cache_dir / stored_corpora.FOLDER
     stores, files = find_stores(vectors), find_parameters(parameters)
-    corpora = find_corpora(sentences)
+    corpora, kept = find_corpora(sentences), find_kept(options.cache_dir / kept_values.FILE)
     if options.model is not None:
         stores, files = ([x for x in some if x.model == options.model] for some in (stores, files))
-        corpora = []
+        corpora, kept = [], []
     if stores:
         printer.show([_stores_table(stores)])
         printer.say(f"{counted(len(stores), 'store')}, {_size(stores)} in {vectors}")
@@ -123,9 +125,11 @@ def run(options: argparse.Namespace) -> int:
         printer.say(f"{_files_line(corpora, CORPORA_NOUN)} in {sentences}")
     if files:
         printer.say(f"{_files_line(files, PARAMETERS_NOUN)} in {parameters}")
-    if options.prune and (stores or files or corpora):
+    if kept:
+        printer.say(f"{_files_line(kept, KEPT_NOUN)} in {options.cache_dir}")
+    if options.prune and (stores or files or corpora or kept):
         selected = (
-            [x for x in some if _is_selected(x, options)] for some in (stores, files, corpora)
+            [x for x in some if _is_selected(x, options)] for some in (stores, corpora, files, kept)
         )
         try:
             _prune(*selected, dry_run=options.dry_run)
@@ -194,16 +198,21 @@ def find_corpora(folder: Path) -> list[Entry]:
     return entries
 
 
+def find_kept(path: Path) -> list[Entry]:
+    """The file of `probes.common.kept_values`, if there is one."""
+    # A damaged one is deleted when it is used.
+    is_file = os.path.isfile(path)
+    return [Entry(path, path.stat().st_size, path.stat().st_mtime, {}, WHOLE)] if is_file else []
+
+
 def _is_selected(entry: Entry, options: argparse.Namespace) -> bool:
     if options.prune == BROKEN and entry.state == WHOLE:
         return False
     return options.older_than is None or time.time() - entry.used >= 86400 * options.older_than
 
 
-def _prune(
-    stores: Sequence[Entry], files: Sequence[Entry], corpora: Sequence[Entry], *, dry_run: bool
-) -> None:
-    """Delete stores, unless a run is writing or reading them, parameters and corpora."""
+def _prune(stores: Sequence[Entry], *others: Sequence[Entry], dry_run: bool) -> None:
+    """Delete stores, unless a run is writing or reading them; parameters, corpora and answers."""
     verb = "would delete" if dry_run else "deleted"
     for entry in stores:
         title = f"{entry.path} ({_size([entry])}, {entry.state})"
@@ -215,13 +224,14 @@ def _prune(
             printer.say(f"{verb} {title}")
         except BusyError:
             printer.say(f"kept {title}: a run is using it")
-    for entries, noun in ((corpora, CORPORA_NOUN), (files, PARAMETERS_NOUN)):
+    nouns = CORPORA_NOUN, PARAMETERS_NOUN, KEPT_NOUN
+    for entries, noun in zip(others, nouns, strict=True):
         if entries:
             if not dry_run:
                 for entry in entries:
                     entry.path.unlink(missing_ok=True)
             printer.say(f"{verb} {_files_line(entries, noun)}")
-    if not (stores or files or corpora):
+    if not (stores or any(others)):
         printer.say("nothing to delete")
 
 

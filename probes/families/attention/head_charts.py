@@ -41,7 +41,7 @@ MOST_DESCRIBED = 5
 """Number of relations in a tooltip, those in which a head exceeds the offset most."""
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=256)
 def tooltips(shown_records: ShownRecords, model: str) -> dict[tuple[int, int], dict[str, str]]:
     """Tooltips by layer and head."""
     rows = shown_records.records[model].rows

@@ -133,11 +133,15 @@ class Strata:
             inside = cluster >= 0
             sums = _summed(cluster[inside], influence[inside])
             size += draws @ _summed(cluster[inside], member[inside])
+            # Most groups have no items in this stratum.
+            at = np.flatnonzero(sums.any(0))
+            sums = sums[:, at]
             total = draws @ sums
-            shift += total
+            shift[:, at] += total
             if n > 1:
-                squares += (draws @ sums**2 - total**2 / n).clip(0) * n / (n - 1)
-                sample_squares += ((sums**2).sum(0) - sums.sum(0) ** 2 / n).clip(0) * n / (n - 1)
+                squares[:, at] += (draws @ sums**2 - total**2 / n).clip(0) * n / (n - 1)
+                of_sample = ((sums**2).sum(0) - sums.sum(0) ** 2 / n).clip(0) * n / (n - 1)
+                sample_squares[at] += of_sample
         shift /= np.repeat(size, influence.shape[1] // member.shape[1], axis=1)
         return shift.T, ErrorSpread(np.sqrt(sample_squares), np.sqrt(squares).T)
 

@@ -9,6 +9,7 @@ import pytest
 from tiny_runs import run
 
 from probes.cli.commands import cache
+from probes.common import kept_values
 from probes.common.errors import UserError
 from probes.common.locks import locked
 from probes.data import stored_corpora
@@ -157,4 +158,20 @@ def test_stored_corpora_are_a_line_and_those_of_other_versions_are_broken(
     monkeypatch.setattr(stored_corpora, "readers", lambda: "other code")
     call(tmp_path / "vectors", "--prune", "broken")
     assert capsys.readouterr().out.splitlines()[-1] == f"deleted {line}, 1 of them broken"
+    assert not path.exists()
+
+
+def test_tests_and_answers_are_a_line_and_go_with_the_others(tmp_path, capsys):
+    path = tmp_path / kept_values.FILE
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PROBES_CACHE_DIR", str(tmp_path))
+        kept_values.keep("a key", [1, 2])
+    line = f"1 file of tests and answers of commands, {path.stat().st_size / 1e6:,.1f} MB"
+    assert call(tmp_path / "vectors") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"{line} in {tmp_path}"
+    call(tmp_path / "vectors", "--prune", "broken")
+    call(tmp_path / "vectors", "--prune", "all", "--model", "m")
+    assert path.exists()
+    call(tmp_path / "vectors", "--prune", "all", "--older-than", "0")
+    assert capsys.readouterr().out.splitlines()[-1] == f"deleted {line}"
     assert not path.exists()
