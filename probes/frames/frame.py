@@ -213,20 +213,22 @@ def frame_of_files(records: Mapping[Path, Record]) -> RecordFrame:
 def _current(frame: RecordFrame, *, say: bool) -> RecordFrame:
     """The records that are current; a message counts the others."""
     reasons = left_out(frame.headers, frame.paths)
-    kinds = Counter(filter(None, reasons if any(reasons) else reasons_outdated(frame.headers)))
-    if say and kinds:
+    if say and (kinds := Counter(filter(None, reasons))):
         for path, reason in zip(frame.paths, reasons, strict=True):
             if reason:
                 progress.detail(f"left out {path}: {reason}")
         first = [reason for reason, _ in kinds.most_common(_MOST_REASONS)]
         first += ["…"] * (len(kinds) > len(first))
-        records = counted(kinds.total(), "record")
-        differently = f"that this version would compute differently ({'; '.join(first)})"
         progress.say(
-            f"left out {records} {differently}; run their commands again, or load the plug-in that "
+            f"left out {counted(kinds.total(), 'record')} that this version would compute "
+            f"differently ({'; '.join(first)}); run their commands again, or load the plug-in that "
             "they come from (-v lists them)"
-            if any(reasons)
-            else f"{records} {differently}: published ones, shown since none is of this version"
+        )
+    n_shown = sum(map(bool, reasons_outdated(frame.headers))) - sum(map(bool, reasons))
+    if say and n_shown:
+        progress.say(
+            f"{counted(n_shown, 'published record')} of probes with an earlier specification: "
+            "shown, since no others stand beside them"
         )
     # Typed, since an empty list would select no columns.
     is_current = pd.Series([not x for x in reasons], frame.headers.index, dtype=bool)

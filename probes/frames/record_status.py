@@ -34,6 +34,9 @@ Part = tuple[str, str]
 """The kind and name of a task, metric, probe family or measurement."""
 
 
+_OTHER_SPECIFICATION = "another specification of the"
+
+
 class Definition(NamedTuple):
     """The columns of a header that say how its record was made; they tell if it is current."""
 
@@ -74,12 +77,15 @@ def reasons_outdated(headers: pd.DataFrame) -> list[str]:
 
 
 def left_out(headers: pd.DataFrame, paths: Sequence[Path]) -> list[str]:
-    """`reasons_outdated`, by which records are left out; none are if all are published.
+    """`reasons_outdated`, by which records are left out, in the order of the headers.
 
-    Published results are made together, and are compared with one another until they are made
-    again.
+    Published results alone are shown although probes have other specifications now: they are
+    compared with one another until they are made again.
     """
-    return [""] * len(paths) if all(are_published(paths)) else reasons_outdated(headers)
+    reasons = reasons_outdated(headers)
+    if all(are_published(paths)):
+        return ["" if x.startswith(_OTHER_SPECIFICATION) else x for x in reasons]
+    return reasons
 
 
 def _why_outdated(definition: Definition, last_sources: Mapping[Part, str]) -> str:
@@ -103,7 +109,7 @@ def _why_outdated(definition: Definition, last_sources: Mapping[Part, str]) -> s
         if version_now not in (None, recorded_version):
             return f"{name}: version {recorded_version}, now {version_now}"
     if probe in PROBES and PROBES[probe].digest != definition.probe_digest:
-        return f"another specification of the {probe} probe"
+        return f"{_OTHER_SPECIFICATION} {probe} probe"
     # Whether the key of a measurement covers those of scores is known only if it is loaded.
     if definition.key_follows or measurement not in measurements:
         return ""

@@ -56,7 +56,7 @@ def _layers_above_embeddings(request: EvidenceRequest) -> FitsPerLayer:
 @measurement(
     "conditional_probing",
     after="scores",
-    version=3,
+    version=2,
     missing=lambda task, probe, level: why_not_convex(probe, "are fitted on concatenated layers"),
     extent=_layers_above_embeddings,
     missing_of=_reason_of_layers,

@@ -47,7 +47,7 @@ def _fits_per_layer(request: EvidenceRequest) -> FitsPerLayer:
 @measurement(
     "training_variance",
     after="scores",
-    version=4,
+    version=3,
     also_for_twins=True,
     extent=_fits_per_layer,
     shows=(
