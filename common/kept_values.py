@@ -101,7 +101,8 @@ def _execute(statement: str, *values: object) -> list[tuple[Any, ...]]:
     except ImportError:  # as in some builds of Python
         return []
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True, exist_ok=True)
         if os.path.exists(path) and os.path.getsize(path) > MOST:
             path.unlink()
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as database:

@@ -82,7 +82,7 @@ def test_models_are_compared_as_from_predictions(results, shared, capsys, comman
     # Not for want of tests.
     assert "intervals do not overlap" not in said[0]
     if command[0] == "compare":
-        assert "| .001 |" in said[0]
+        assert "| .002 |" in said[0]
 
 
 def test_what_was_shared_can_be_passed_on(shared, tmp_path):
