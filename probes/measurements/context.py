@@ -280,12 +280,15 @@ class TaskContext(ModelContext):
         return parameters
 
     def scored_probes(self, layers: Sequence[int]) -> list[torch.Tensor]:
-        """Weight (L, 1, C, H) and bias (L, 1, C) of the reported probes of a convex family."""
+        """Weight (L, 1, C, H) and bias (L, 1, C) of the reported probes of a convex family.
+
+        They are on the CPU. See `parameters`.
+        """
         parameters = self.parameters(layers)
         return [
-            torch.from_numpy(np.stack([parameters[of_layer(layer, name)] for layer in layers]))
-            .unsqueeze(1)
-            .to(self.device)
+            torch.from_numpy(np.stack([parameters[of_layer(layer, name)] for layer in layers]))[
+                :, None
+            ]
             for name in ("weight", "bias")
         ]
 
@@ -327,10 +330,15 @@ class TaskContext(ModelContext):
             TaskError: a dev loss is not finite.
         """
         groups, data = list(self.groups(layers, len(seeds))), self.data
+        from_scored &= bool(data.n_outputs) and is_convex(self.spec)
+        # Before features are held: probes that are not stored are fitted again.
+        start = self.scored_probes(layers) if from_scored else None
         steps = fit_steps(self.spec, data.sentences("train"), data.n_outputs, seeds, in_training)
         with self.bar(len(groups) * steps):
             return concatenated_fits(
-                self._fits_of_group(*group, seeds, labels, in_training, from_scored)
+                self._fits_of_group(
+                    *group, seeds, labels, in_training, start and rows_of(start, layers, group[0])
+                )
                 for group in groups
             )
 
@@ -341,7 +349,7 @@ class TaskContext(ModelContext):
         seeds: Sequence[FitSeed],
         labels: Labels | None,
         in_training: NDArray[Any] | None,
-        from_scored: bool,
+        start: list[torch.Tensor] | None,
     ) -> Fits:
         """Fit layers that fit in memory together, which is freed on return.
 
@@ -361,8 +369,6 @@ class TaskContext(ModelContext):
             # Evidence concerns the scored probe, and so uses the same strength.
             rows = [self.scores.at("strength", layer, "train") for layer in layers]
             strengths = torch.tensor([row.value for row in rows if row], dtype=torch.float64)
-        from_scored &= bool(data.n_outputs) and is_convex(spec)
-        start = self.scored_probes(layers) if from_scored else None
         fitted = fit(train, dev, data.n_outputs, spec, seeds, strengths, start)
         unit = None if data.n_outputs else data.unit
         self._require_finite(fitted)
@@ -387,3 +393,11 @@ class TaskContext(ModelContext):
                 "is not finite, probably because labels or vectors are too large; scale the "
                 "labels, or leave the task out with --tasks."
             )
+
+
+def rows_of(
+    parameters: list[torch.Tensor], layers: Sequence[int], some: Sequence[int]
+) -> list[torch.Tensor]:
+    """Parameters of some layers, given those of `layers` along the first dimension."""
+    index = [list(layers).index(layer) for layer in some]
+    return [p[index] for p in parameters]

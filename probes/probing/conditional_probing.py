@@ -9,7 +9,7 @@ optimum does not depend on the start.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,6 +28,8 @@ from probes.statistics.sums import sparse_matrix
 from probes.training.families import why_not_convex
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from probes.common.arrays import Floats
     from probes.measurements.context import TaskContext
     from probes.training.batches import Batches
@@ -89,16 +91,26 @@ def conditional_probing(context: TaskContext) -> Iterator[Row]:
     Rows by layer: bits per example added to layer 0 (not for regressions), and points of the
     headline metric; and the number of test examples without bits, since train lacks their label.
     """
+    from probes.measurements.context import rows_of
     from probes.training.fit import FitSeed, fit_steps
 
     data, gold = context.data, context.scorers["test"].gold
     groups = list(context.groups(context.layers, 1, 2))
     shape = context.spec, data.sentences("train"), data.n_outputs
     steps = fit_steps(*shape, [FitSeed()])
+    of_layers = (0, *context.layers)
+    # Before features are held: probes that are not stored are fitted again.
+    scored = context.scored_probes(of_layers) if data.n_outputs else None
     with context.bar((1 + len(groups)) * steps):
-        baseline = _fit_and_test(context, data.features((0,), groups[0][1]), [0])
+        start = scored and rows_of(scored, of_layers, [0])
+        baseline = _fit_and_test(context, data.features((0,), groups[0][1]), start)
         outputs = [
-            _fit_and_test(context, data.concatenated(0, *group), group[0]) for group in groups
+            _fit_and_test(
+                context,
+                data.concatenated(0, *group),
+                scored and rows_of(scored, of_layers, group[0]),
+            )
+            for group in groups
         ]
     metric = metrics.get(context.task.metric)
     predicted = np.concatenate([group.predicted for group in outputs])
@@ -145,21 +157,22 @@ class _TestOutputs(NamedTuple):
 
 
 def _fit_and_test(
-    context: TaskContext, features: Mapping[str, Features], layers: Sequence[int]
+    context: TaskContext, features: Mapping[str, Features], start: list[Tensor] | None
 ) -> _TestOutputs:
-    """Fit a probe to each layer of `features`, starting from that of the layer alone."""
-    import torch
+    """Fit a probe to each layer of `features`, and predict test.
+
+    Args:
+        start: probes of the last of the layers that are concatenated.
+    """
+    from torch.nn.functional import pad
 
     from probes.training.fit import FitSeed, fit, log_probabilities, predict
 
     data, spec = context.data, context.spec
     train, dev, test = (data.batches(x, features[x]) for x in ("train", "dev", "test"))
-    start = None
-    if data.n_outputs:
-        weight, bias = context.scored_probes(layers)
-        # Layer 0 is concatenated before each of the layers.
-        n_before = train.features.shape[2] - weight.shape[3]
-        start = [torch.nn.functional.pad(weight, (n_before, 0)), bias]
+    if start is not None:
+        weight, bias = start
+        start = [pad(weight, (train.features.shape[2] - weight.shape[3], 0)), bias]
     fitted = fit(train, dev, data.n_outputs, spec, [FitSeed()], start=start)
     outputs = predict(fitted, test.features, data.n_outputs, spec, data.sets)
     log_probs = np.zeros(outputs.shape)

@@ -1,6 +1,7 @@
 """Fits of convex families to their optimum, in the principal axes of the features.
 
-Passes of Adam end where the curvature of each output can be estimated. L-BFGS converges from there.
+A few passes of Adam come near the optimum. There the curvature of each output is estimated, and
+L-BFGS converges from there.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,19 +22,33 @@ from probes.training.family import FittedProbes, Parameters
 from probes.training.features import InMemory
 from probes.training.fitted import mean_loss
 from probes.training.full_batch import fit_full_batch
-from probes.training.preconditioning import diagonal, output_blocks
+from probes.training.preconditioning import diagonal, output_blocks, without_mean
 from probes.training.trainer import Adam, Trainer, convex_rate, scheduled_steps
 
 TOLERANCE, OF_EXAMPLES = 1e-5, 1 << 14
 """A fit ends when two steps in a row promise to lower the loss by less than this share of it. At
 least 99.9 % of test predictions are then those of the optimum (docs/performance.md). With fewer
-examples the share is smaller in proportion: their passes are cheap, and probabilities exact."""
+examples the share is smaller in proportion, since their passes are cheap; probabilities then agree
+with those of the optimum to 10⁻⁴."""
 
 SAMPLE_TOLERANCE = 3e-4
 """The same for bootstrap samples. Their scores vary by far more than is left to gain."""
 
 MOST_STEPS = 200
 """Steps of L-BFGS after which a fit ends, converged or not."""
+
+
+class Start(NamedTuple):
+    """Fitted probes near which others have their optimum, such as those of bootstrap samples.
+
+    One estimate of the curvature there serves all cells.
+    """
+
+    parameters: Parameters
+    """Leading dimensions (L, 1)."""
+
+    weights: Tensor
+    """Weights of the examples in that fit. Shape (1, N)."""
 
 
 def tolerance(n_examples: int, sample: int = 0) -> float:
@@ -54,32 +70,33 @@ def fit_convex(
     n_outputs: int,
     strengths: Tensor,
     tolerances: Tensor,
-    start: Parameters | None = None,
+    start: Start | None = None,
 ) -> FittedProbes:
     """Fit K cells of a convex family to L layers.
 
     Args:
         strengths: L2 strengths. Shape (L, K).
         tolerances: a tolerance for each cell. Shape (K,).
-        start: see `probes.training.fit.fit`.
     """
     family, loss, n_cells = trainer.family, trainer.loss, strengths.shape[1]
     in_axes = trainer.train.features.in_principal_axes
     trainer = trainer.with_train(replace(trainer.train, features=in_axes.features))
-    curvature_weights = trainer.train.weights
+    weights, bias = trainer.train.weights, _frequency_bias(trainer, n_outputs, n_cells)
     if start is None:
-        start = _after_adam(trainer, n_outputs, strengths)
+        parameters = _after_adam(trainer, n_outputs, bias, strengths)
     else:
-        # One estimate, which all cells share.
-        start = in_axes.rotated(start)
-        curvature_weights = torch.ones_like(curvature_weights[:1])
+        parameters = in_axes.rotated([p.to(strengths.device) for p in start.parameters])
+        weights = start.weights
+        progress.advance(scheduled_steps(trainer.spec, len(trainer.train.bounds) - 1))
     fitted = []
-    for layers, train in _by_layers(trainer.train):
-        at_start, strength = [p[layers] for p in start], strengths[layers]
-        weighted = replace(train, weights=curvature_weights)
+    groups = list(_by_layers(trainer.train))
+    for number, (layers, train) in enumerate(groups):
+        at_start, strength = [p[layers] for p in parameters], strengths[layers]
         if train.features.held is None:
-            precondition = diagonal(train, loss, at_start[-1], strength)
+            precondition = diagonal(train, loss, bias.expand(len(strength), -1, -1), strength)
+            precondition = without_mean(precondition, loss)
         else:
+            weighted = replace(train, weights=weights)
             precondition = output_blocks(weighted, family, loss, at_start, strength)
         at_start = [p.expand(-1, n_cells, *p.shape[2:]) for p in at_start]
         fitted.append(
@@ -87,6 +104,8 @@ def fit_convex(
                 train, family, loss, at_start, strength, precondition, MOST_STEPS, tolerances
             )
         )
+        done, before = ((i * MOST_STEPS) // len(groups) for i in (number + 1, number))
+        progress.advance(done - before)
     parameters = in_axes.rotated_back([torch.cat(parts) for parts in zip(*fitted, strict=True)])
     dev_loss = mean_loss(family, loss, parameters, trainer.dev)
     return FittedProbes(parameters, strengths, torch.ones_like(strengths), dev_loss)
@@ -95,7 +114,8 @@ def fit_convex(
 def _by_layers(train: Batches) -> Iterator[tuple[slice, Batches]]:
     """Layers that take their steps together.
 
-    On a CPU each is alone and none waits for the slowest; a GPU needs the wider products.
+    On a CPU each layer is fitted alone, and ends when it converges. On a GPU all take steps
+    together, since the products of one layer leave it idle.
     """
     held = train.features.held
     if train.features.device.type != "cpu" or held is None:
@@ -106,14 +126,23 @@ def _by_layers(train: Batches) -> Iterator[tuple[slice, Batches]]:
         yield layers, replace(train, features=InMemory(held[layers]))
 
 
-def _after_adam(trainer: Trainer, n_outputs: int, strengths: Tensor) -> Parameters:
-    """Parameters after passes of Adam, which start from the label frequencies."""
+def _frequency_bias(trainer: Trainer, n_outputs: int, n_cells: int) -> Tensor:
+    """Biases of probes without features, which predict the label frequencies. Shape (K, C)."""
+    train = trainer.train
+    labels, weights = (x.expand(n_cells, -1) for x in (train.labels, train.weights))
+    return trainer.loss.start(labels, weights, n_outputs)
+
+
+def _after_adam(trainer: Trainer, n_outputs: int, bias: Tensor, strengths: Tensor) -> Parameters:
+    """Parameters after passes of Adam, which start from the label frequencies.
+
+    Args:
+        bias: see `_frequency_bias`.
+    """
     train, family, loss, spec = trainer.train, trainer.family, trainer.loss, trainer.spec
-    n_cells = strengths.shape[1]
-    labels, counts = (x.expand(n_cells, -1) for x in (train.labels, train.weights))
-    weight, bias = trainer.initial([0] * n_cells, n_outputs)
-    bias = loss.start(labels, counts, n_outputs).expand_as(bias)
-    parameters = [p.to(strengths.device).contiguous().clone() for p in (weight, bias)]
+    weight, zeros = trainer.initial([0] * len(bias), n_outputs)
+    parameters = [p.to(strengths.device).clone() for p in (weight, bias.expand_as(zeros))]
+    parameters = [p.contiguous() for p in parameters]
     n_batches = len(train.bounds) - 1
     n_steps = scheduled_steps(spec, n_batches)
     # Divided by the mean weight of a batch, so that examples of a small batch count no more.

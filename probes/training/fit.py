@@ -23,7 +23,7 @@ from probes.training.batches import (
     evaluation_slices,
     rebatched,
 )
-from probes.training.convex import convex_steps, fit_convex, tolerance
+from probes.training.convex import Start, convex_steps, fit_convex, tolerance
 from probes.training.families import family_of, is_seeded
 from probes.training.family import FittedProbes, Parameters
 from probes.training.features import Features
@@ -63,13 +63,14 @@ def fit(
         n_outputs: number of classes; 0 for a regression.
         seeds: the draw of each cell.
         strengths: L2 strength of each layer (L,), so that a ridge regression does not choose.
-        start: parameters from which convex fits start, such as those fitted to the whole training
-            split; leading dimensions (L, 1).
+        start: parameters near which convex classifiers have their optimum, fitted to the same
+            examples without draws; leading dimensions (L, 1). Other fits ignore them.
 
     Returns:
         the cells in the given order.
     """
     seeds = [FitSeed(*seed) for seed in seeds]
+    weights_of_examples = train.weights[:1]
     train = bootstrap_batches(train, [seed.sample for seed in seeds])
     family, n_layers = family_of(spec), train.features.shape[0]
     if family.closed_form and n_outputs == 0:
@@ -86,7 +87,8 @@ def fit(
     if family.convex:
         strength = prior.expand(n_layers, len(seeds)).contiguous()
         tolerances = [tolerance(len(train.sentences), seed.sample) for seed in seeds]
-        return fit_convex(trainer, n_outputs, strength, torch.tensor(tolerances), start)
+        near = None if start is None else Start(start, weights_of_examples)
+        return fit_convex(trainer, n_outputs, strength, torch.tensor(tolerances), near)
     groups = cells_by(seeds)
 
     def fit_of(cells: list[int]) -> MinibatchFit:

@@ -80,6 +80,9 @@ _DECREASE, _SHORTER, _SHORTEST = 1e-4, (0.1, 0.5), 1e-3
 """A step counts if the value falls by this share of what the slope promises; otherwise it is
 shortened, by a factor between the second numbers, at most down to the third."""
 
+_LEAST_LOSS = 1e-7
+"""In nats. Float32 tells no smaller ones apart, as of labels that are all equal."""
+
 _RESOLUTION = 1e-6
 """Smaller relative differences of values are rounding."""
 
@@ -113,7 +116,7 @@ def minimise(
         precondition: initial estimate of the inverse Hessian times a gradient; must not be a
             thousand times too high.
         n_steps: the most steps.
-        tolerances: tolerances of the cells (K,); by default all steps are taken.
+        tolerances: tolerances of the cells (K,); by default all steps are taken, and shown.
     """
     point, cells = start, torch.arange(start.shape[1], device=start.device)
     value, gradient = evaluate(point, cells)
@@ -121,14 +124,15 @@ def minimise(
     n_small = torch.zeros_like(value, dtype=torch.int64)
     tolerance = torch.zeros(()) if tolerances is None else tolerances
     tolerance = tolerance.to(value)
-    for n_done in range(n_steps):
+    for _ in range(n_steps):
         direction = -_newton_step(gradient, pairs, precondition)
         slope = _dot(gradient, direction)
-        n_small = torch.where(-slope < tolerance * value.abs(), n_small + 1, 0)
+        n_small = torch.where(-slope <= tolerance * value.abs(), n_small + 1, 0)
         # A value that is not finite stays so; whoever reads the loss reports it.
-        moving = (n_small < 2) & value.isfinite()
+        moving = (n_small < 2) & value.isfinite() & slope.isfinite()
+        if tolerances is not None:
+            moving &= value > _LEAST_LOSS
         if not moving.any():
-            progress.advance(n_steps - n_done)
             break
         new_point, value, new_gradient = _shortened(
             evaluate, point, value, gradient, direction, slope, moving
@@ -138,7 +142,8 @@ def minimise(
         inverse = torch.where(product > 0, 1 / product, 0.0).nan_to_num(posinf=0.0)
         pairs.append(_Pair(step, change, inverse))
         point, gradient = new_point, new_gradient
-        progress.advance()
+        if tolerances is None:
+            progress.advance()
     else:
         if tolerances is not None:
             n = int(moving.sum())

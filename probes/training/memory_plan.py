@@ -74,10 +74,12 @@ def _layer_bytes(work: Work) -> int:
     if family.convex or solved:
         # The products of features, their eigenvectors, and LAPACK's workspace.
         working += 8 * 8 * n_features**2
-    if family.convex and not solved:
+    sparse = spec.family == "sparse"  # a convex fit of each cell to a few features
+    if sparse or (family.convex and not solved):
         # An inverse for each output; curvatures of all examples, their sums, and what is drawn.
-        n_wide = min(n_features, WIDEST) + 1
-        working += work.n_cells * outputs * (4 * n_wide**2 + 24 * work.n_examples + 16 * DRAWS)
+        n_wide = (0 if sparse else min(n_features, WIDEST)) + 1
+        n_estimates = outputs * (1 if sparse else work.n_cells)
+        working += n_estimates * (4 * n_wide**2 + 24 * work.n_examples + 20 * DRAWS)
     return working
 
 

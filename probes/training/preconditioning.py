@@ -32,10 +32,11 @@ _SHRINKAGE = 0.03
 """Share of the diagonal in an estimated block, since examples are few for so many entries."""
 
 _LEAST = 1e-9
-"""Least curvature of a bias, which has no penalty."""
+"""Added to the curvature of all coordinates of a block: a bias has no penalty."""
 
 _CONFIDENCE = 0.3
-"""Curvature of a fitted probe's loss, relative to a probe that knows only label frequencies."""
+"""Curvature of a fitted probe's loss, relative to a probe that knows only label frequencies; a rule
+of thumb."""
 
 
 def point_of(parameters: Parameters) -> Tensor:
@@ -64,6 +65,11 @@ def centred(point: Tensor, loss: Loss) -> Tensor:
     return point - point.mean(2, keepdim=True) if loss.shift_invariant else point
 
 
+def without_mean(precondition: Precondition, loss: Loss) -> Precondition:
+    """The estimate between centred gradients and centred steps; see `centred`."""
+    return lambda gradient: centred(precondition(centred(gradient, loss)), loss)
+
+
 def diagonal(train: Batches, loss: Loss, bias: Tensor, strengths: Tensor) -> Precondition:
     """The diagonal, far from the optimum: the curvature of outputs is that without features.
 
@@ -73,10 +79,10 @@ def diagonal(train: Batches, loss: Loss, bias: Tensor, strengths: Tensor) -> Pre
         strengths: L2 strengths. Shape (L, K).
     """
     n_layers, n_examples, n_features = train.features.shape
-    squares = torch.ones(n_layers, n_features + 1, device=bias.device)
+    squares = torch.zeros(n_layers, n_features + 1, device=bias.device)
+    squares[:, -1] = 1
     for part in evaluation_slices(n_examples):
         squares[:, :-1] += train.features.kept_block(part).square().sum(1) / n_examples
-    squares[:, :-1] -= 1
     of_outputs = _CONFIDENCE * loss.curvatures(bias[..., None])
     curvature = of_outputs * squares[:, None, None] + penalties(strengths, n_features)
     return lambda gradient: gradient / curvature
@@ -108,6 +114,7 @@ def output_blocks(
         for i in range(n_layers)
     ]
     examples, shares = (torch.stack(parts) for parts in zip(*draws, strict=True))
+    # As rows of one table of all layers.
     examples += torch.arange(n_layers, device=values.device)[:, None, None, None] * n_examples
     narrow = max(0, n_features - WIDEST)  # principal axes come in ascending order of variance
     n_wide = n_features + 1 - narrow
@@ -126,10 +133,9 @@ def output_blocks(
             block.mul_(1 - _SHRINKAGE)
             added = _SHRINKAGE * own + penalty[:, cell, narrow:] + _LEAST
             block.diagonal(dim1=1, dim2=2).add_(added)
-            inverses[:, cell, output] = torch.cholesky_inverse(torch.linalg.cholesky(block))
+            inverses[:, cell, output] = _inverse(block)
 
     def precondition(gradient: Tensor) -> Tensor:
-        gradient = centred(gradient, loss)
         step = torch.empty_like(gradient)
         step[..., :narrow] = gradient[..., :narrow] / diagonals
         wide = gradient[..., narrow:]
@@ -138,9 +144,18 @@ def output_blocks(
             step[..., narrow:] = (inverses[:, 0] @ wide.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
         else:
             step[..., narrow:] = (inverses @ wide[..., None]).squeeze(-1)
-        return centred(step, loss)
+        return step
 
-    return precondition
+    return without_mean(precondition, loss)
+
+
+def _inverse(block: Tensor) -> Tensor:
+    """Inverses of positive definite matrices (L, n, n); of others, without an error, not finite."""
+    # Apple's GPUs lack these before torch 2.11.
+    matrices = block.cpu() if block.device.type == "mps" else block
+    root, failed = torch.linalg.cholesky_ex(matrices)
+    inverse = torch.cholesky_inverse(root)
+    return inverse.masked_fill(failed[:, None, None] != 0, torch.nan).to(block.device)
 
 
 def _drawn_examples(

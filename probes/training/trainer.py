@@ -1,4 +1,4 @@
-"""Minibatch Adam for many cells at once: the basis of every iterative fit."""
+"""Minibatch Adam for many cells at once: fits of MLPs, and the start of convex ones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def scheduled_steps(spec: ProbeSpec, n_batches: int) -> int:
 
 
 class Trainer:
-    """Data, family and loss of a fit. Stopping points are chosen on dev."""
+    """Data, family and loss of a fit. Unless it is convex, the stopping point is chosen on dev."""
 
     def __init__(
         self,
