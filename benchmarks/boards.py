@@ -107,7 +107,7 @@ def renamed(record: dict[str, Any], suffix: str) -> dict[str, Any]:
 
 
 def timed(checkout: Path, name: str, folder: Path, cache: Path) -> tuple[bytes, float, float]:
-    """What a command prints and writes, its processor seconds, and its memory in MB."""
+    """Output of a command, printed and written, its processor seconds, and its memory in MB."""
     page = cache / "report.html"
     cache.mkdir(parents=True, exist_ok=True)
     words = [str(page.resolve()) if x == PAGE else x for x in COMMANDS[name]]

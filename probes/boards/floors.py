@@ -129,7 +129,7 @@ def _kept_test(result: Result, twins: Mapping[str, TwinLayer]) -> FloorTest | No
 
 
 def _tested_content(result: Result, layers: Iterable[int]) -> tuple[object, ...]:
-    """What tests read of a result: scores of some layers, their replicates, and whose noise it is.
+    """Basis of the tests of a result: scores of some layers, their replicates, and their noise.
 
     Raises:
         UserError: the arrays cannot be read.

@@ -30,7 +30,7 @@ from probes.common.errors import DiskError, UserError, counted
 from probes.common.files import default_cache, published, sha256
 from probes.common.terminal import progress
 from probes.frames.header_columns import HEADER_KINDS, NUMBER, TEXT, WHOLE, values
-from probes.frames.record_status import left_out, reasons_outdated
+from probes.frames.record_status import reasons_left_out, reasons_outdated
 from probes.frames.record_validation import validated
 from probes.measurements.measurement import measurements as loaded_measurements
 from probes.measurements.plugin_keys import RULES_OF_KEYS
@@ -212,7 +212,8 @@ def frame_of_files(records: Mapping[Path, Record]) -> RecordFrame:
 
 def _current(frame: RecordFrame, *, say: bool) -> RecordFrame:
     """The records that are current; a message counts the others."""
-    reasons = left_out(frame.headers, frame.paths)
+    outdated = reasons_outdated(frame.headers)
+    reasons = reasons_left_out(outdated, frame.paths)
     if say and (kinds := Counter(filter(None, reasons))):
         for path, reason in zip(frame.paths, reasons, strict=True):
             if reason:
@@ -224,7 +225,7 @@ def _current(frame: RecordFrame, *, say: bool) -> RecordFrame:
             f"differently ({'; '.join(first)}); run their commands again, or load the plug-in that "
             "they come from (-v lists them)"
         )
-    n_shown = sum(map(bool, reasons_outdated(frame.headers))) - sum(map(bool, reasons))
+    n_shown = sum(map(bool, outdated)) - sum(map(bool, reasons))
     if say and n_shown:
         progress.say(
             f"{counted(n_shown, 'published record')} of probes with an earlier specification: "

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 Part = tuple[str, str]
 """The kind and name of a task, metric, probe family or measurement."""
 
-
 _OTHER_SPECIFICATION = "another specification of the"
+"""Beginning of the reason that published results are shown in spite of."""
 
 
 class Definition(NamedTuple):
@@ -76,16 +76,19 @@ def reasons_outdated(headers: pd.DataFrame) -> list[str]:
     return [reasons[x] for x in definitions]
 
 
-def left_out(headers: pd.DataFrame, paths: Sequence[Path]) -> list[str]:
-    """`reasons_outdated`, by which records are left out, in the order of the headers.
+def reasons_left_out(reasons: Sequence[str], paths: Sequence[Path]) -> list[str]:
+    """The reasons for which outdated records are left out; empty for those that are shown.
 
     Published results alone are shown although probes have other specifications now: they are
     compared with one another until they are made again.
+
+    Args:
+        reasons: why each record is outdated, empty if it is current.
+        paths: their files.
     """
-    reasons = reasons_outdated(headers)
-    if all(are_published(paths)):
+    if any(reasons) and all(are_published(paths)):
         return ["" if x.startswith(_OTHER_SPECIFICATION) else x for x in reasons]
-    return reasons
+    return list(reasons)
 
 
 def _why_outdated(definition: Definition, last_sources: Mapping[Part, str]) -> str:

@@ -27,12 +27,12 @@ from probes.training.trainer import Adam, Trainer, convex_rate, scheduled_steps
 
 TOLERANCE, OF_EXAMPLES = 1e-5, 1 << 14
 """A fit ends when two steps in a row promise to lower the loss by less than this share of it. At
-least 99.9 % of test predictions are then those of the optimum (docs/performance.md). With fewer
+least 99.9 % of test predictions are then those of the optimum (docs/method.md). With fewer
 examples the share is smaller in proportion, since their passes are cheap; probabilities then agree
 with those of the optimum to 10⁻⁴."""
 
 SAMPLE_TOLERANCE = 3e-4
-"""The same for bootstrap samples. Their scores vary by far more than is left to gain."""
+"""The tolerance of bootstrap samples. Their scores vary by far more than is left to gain."""
 
 MOST_STEPS = 200
 """Steps of L-BFGS after which a fit ends, converged or not."""
@@ -141,8 +141,8 @@ def _after_adam(trainer: Trainer, n_outputs: int, bias: Tensor, strengths: Tenso
     """
     train, family, loss, spec = trainer.train, trainer.family, trainer.loss, trainer.spec
     weight, zeros = trainer.initial([0] * len(bias), n_outputs)
+    # Adam writes to them: copies, since an expanded tensor shares memory.
     parameters = [p.to(strengths.device).clone() for p in (weight, bias.expand_as(zeros))]
-    parameters = [p.contiguous() for p in parameters]
     n_batches = len(train.bounds) - 1
     n_steps = scheduled_steps(spec, n_batches)
     # Divided by the mean weight of a batch, so that examples of a small batch count no more.

@@ -209,11 +209,10 @@ def online_code(train: Batches, n_classes: int, spec: ProbeSpec) -> OnlineCode:
         # The weight of a prior of fixed variance falls with the number of examples.
         strengths = (n_features / variances / start).expand(n_layers, -1)
         prefix = replace(sent, features=in_axes.features).part(slice(0, start))
+        bias = loss.start(prefix.labels, prefix.weights, n_classes).expand_as(parameters[-1])
         if start == ends[0]:
             # Start from biases that predict the label frequencies.
-            bias = loss.start(prefix.labels, prefix.weights, n_classes)
-            parameters[-1] = bias.expand_as(parameters[-1])
-        bias = loss.start(prefix.labels, prefix.weights, n_classes).expand_as(parameters[-1])
+            parameters[-1] = bias
         precondition = diagonal(prefix, loss, bias, strengths)
         parameters = fit_full_batch(
             prefix, family, loss, parameters, strengths, precondition, PREFIX_STEPS
