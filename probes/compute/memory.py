@@ -140,6 +140,11 @@ def to_device(tensor: Tensor, device: torch.device) -> Tensor:
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
+def numbers_of(scalars: Sequence[Tensor]) -> list[float]:
+    """The numbers of some scalars, for which the host waits once. They may be on several GPUs."""
+    return torch.stack([scalar.to(scalars[0].device) for scalar in scalars]).tolist()
+
+
 class ToHost:
     """Copies tensors of one device to the host while the GPU continues to compute.
 

@@ -170,9 +170,10 @@ def shuffled_batches(train: Batches, order: int = 0) -> Iterator[tuple[slice, Te
     starts = first.clamp_max(n_examples - widths)
     parts = [slice(a, a + n) for a, n in zip(starts.tolist(), widths.tolist(), strict=True)]
     masks = []
-    for part, low, high in zip(parts, first, last, strict=True):
-        examples = torch.arange(part.start, part.stop)
-        masks.append(((examples >= low) & (examples < high)).to(train.features.device))
+    for part, low, high in zip(parts, first.tolist(), last.tolist(), strict=True):
+        # Made on the device, which otherwise is waited for.
+        examples = torch.arange(part.start, part.stop, device=train.features.device)
+        masks.append((examples >= low) & (examples < high))
     generator = torch.Generator().manual_seed(order)
     while True:
         for batch in torch.randperm(len(parts), generator=generator).tolist():

@@ -1,4 +1,4 @@
-"""Features that are computed once, when a pass first reads them: in memory, or in a scratch file.
+"""Features that are computed once, when they are first read: in memory, or in a scratch file.
 
 Reading and standardising blocks takes up to half as long as the products on them, and rotating them
 longer. Features of as many layers as fit the budget are kept in memory. What does not fit, such as
@@ -22,12 +22,12 @@ from torch import Tensor
 
 from probes.common.files import writing
 from probes.training.batches import READERS, evaluation_slices
-from probes.training.features import Features
+from probes.training.features import Features, InAxes, principal_axes
 from probes.training.standardisation import mapped_tensor
 
 
 class Memory:
-    """Main memory for features, which several tasks and measurements read.
+    """Memory of one device for features, which several tasks and measurements read.
 
     Where there is no room for more, those that were read longest ago are dropped. They are
     computed again if somebody reads them.
@@ -58,10 +58,13 @@ class Memory:
 
 
 class CachedOnce(Features):
-    """Other features on the CPU, computed once and read many times.
+    """Other features, computed once and read many times.
+
+    On a CPU only passes that read all examples many times find them computed. On a GPU everything
+    does, since files are slow beside it, except that axes are found from blocks of the source.
 
     Args:
-        storage: memory, or the folder of a scratch file, which has no name and
+        storage: memory, or the folder of a scratch file on a CPU, which has no name and
             disappears with the process.
     """
 
@@ -75,7 +78,7 @@ class CachedOnce(Features):
 
     def block(self, part: slice) -> Tensor:
         """Consecutive examples, float32. Shape (L, n, H)."""
-        return self._source.block(part)
+        return self._source.block(part) if self.device.type == "cpu" else self.kept_block(part)
 
     def kept_block(self, part: slice) -> Tensor:
         """`block` for repeated reading."""
@@ -86,9 +89,15 @@ class CachedOnce(Features):
         n_layers, n_examples, n_features = self.shape
         first, _, _ = part.indices(n_examples)
         # As rows of one table: along the second dimension torch copies them one by one.
-        index = torch.arange(n_layers)[:, None] * n_examples + first + rows
+        index = torch.arange(n_layers, device=self.device)[:, None] * n_examples + first + rows
         vectors = self.held.flatten(0, 1).index_select(0, index.flatten())
         return vectors.view(n_layers, -1, n_features)
+
+    @cached_property
+    def in_principal_axes(self) -> InAxes:
+        """Features with each layer in the principal axes of its own features."""
+        axes = principal_axes(self._source)
+        return InAxes(self.rotated(axes), axes)
 
     def rotated(self, axes: Tensor) -> Features:
         """Features in other axes, kept too."""
@@ -103,7 +112,7 @@ class CachedOnce(Features):
 
     def computed(self) -> Tensor:
         """All blocks, computed now. Shape (L, N, H)."""
-        values = torch.empty(self.shape)
+        values = torch.empty(self.shape, device=self.device)
 
         def compute(part: slice) -> None:
             values[:, part] = self._source.kept_block(part)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +23,7 @@ from probes.statistics.sums import ratio
 from probes.training.batches import Batches, batch_bounds
 from probes.training.cached_features import CachedOnce, Memory
 from probes.training.families import is_seeded
-from probes.training.features import Concatenated, Features, loaded_features
+from probes.training.features import Concatenated, Features
 from probes.training.memory_plan import Work, group_layers
 from probes.training.standardisation import SpanRows, Standardisation, standardise
 from probes.training.trainer import fits_at_once
@@ -31,8 +32,8 @@ Array = NDArray[Any]
 
 T = TypeVar("T")
 
-_MEMORY = Memory()
-"""Holds features on the CPU, of all tasks and models of this process."""
+_MEMORY: defaultdict[torch.device, Memory] = defaultdict(Memory)
+"""Holds features by device, of all tasks and models of this process."""
 
 
 class ProbingData:
@@ -111,28 +112,25 @@ class ProbingData:
         """Standardised features of some layers, by split; those of train in training order.
 
         Args:
-            room: bytes of the device's memory for them; 0 for none. A CPU keeps them there for
-                later readers while all have room together. Without room it writes a scratch file,
+            room: bytes of the device's memory for them; 0 for none. They stay there for later
+                readers while all have room together. Without room a CPU writes a scratch file,
                 which lives as long as they do.
         """
-        if self.device.type != "cpu":
-            by_split = self.standardisation(layers).features
-            return {split: loaded_features(x) if room else x for split, x in by_split.items()}
-        storage = self._storage(room)
 
         def with_cache(layers: Sequence[int]) -> dict[str, Features]:
             by_split = self.standardisation(layers).features
-            once = {split: CachedOnce(by_split[split], storage) for split in ("train", "dev")}
-            return {**by_split, **once}
+            # A CPU reads test once for each fit.
+            once = ("train", "dev") if self.device.type == "cpu" else SPLITS
+            return {**by_split, **{k: self.computed_once(by_split[k], room) for k in once}}
 
         return self._derived("features", layers, with_cache) if room else with_cache(layers)
 
     def _storage(self, room: int) -> Memory | Path:
-        """Place where features are kept on a CPU."""
+        """Place where features are kept."""
         if not room:
             return self._vectors.folder.parent
-        _MEMORY.room = room
-        return _MEMORY
+        _MEMORY[self.device].room = room
+        return _MEMORY[self.device]
 
     def span_vectors(self, split: str, layer: int, part: slice) -> torch.Tensor:
         """The mean vectors of the spans of some examples as they are, side by side. Shape (n, H).
@@ -170,19 +168,20 @@ class ProbingData:
         """
         standardised = self.standardisation((first, *layers)).features
         by_split: dict[str, Features] = {k: Concatenated(x) for k, x in standardised.items()}
-        if room and self.device.type != "cpu":
-            return {split: loaded_features(features) for split, features in by_split.items()}
-        return {**by_split, "train": self.computed_once(by_split["train"], room)}
+        once = ("train",) if self.device.type == "cpu" else SPLITS
+        return {**by_split, **{k: self.computed_once(by_split[k], room) for k in once}}
 
     def computed_once(self, features: Features, room: int) -> Features:
         """Features of this task's examples that are not computed anew each time they are read.
 
-        On other devices than the CPU, where computing is fast, they are returned as they are.
+        Without room they are, on other devices than the CPU.
 
         Args:
             room: see `features`.
         """
-        return features if self.device.type != "cpu" else CachedOnce(features, self._storage(room))
+        if self.device.type != "cpu" and not room:
+            return features
+        return CachedOnce(features, self._storage(room))
 
     def batches(
         self,

@@ -167,15 +167,6 @@ class InMemory(Features):
         return InMemory(self.values @ axes)
 
 
-def loaded_features(features: Features) -> InMemory:
-    """Features copied to the device's memory, block by block."""
-    values = torch.empty(features.shape, device=features.device)
-    for first in range(0, features.shape[1], CACHED_ROWS):
-        part = slice(first, first + CACHED_ROWS)
-        values[:, part] = features.block(part)
-    return InMemory(values)
-
-
 class Slice(Features):
     """Consecutive examples of other features."""
 

@@ -118,8 +118,8 @@ def minimise(
         n_steps: the most steps.
         tolerances: tolerances of the cells (K,); by default all steps are taken, and shown.
     """
-    point, cells = start, torch.arange(start.shape[1], device=start.device)
-    value, gradient = evaluate(point, cells)
+    point = start
+    value, gradient = evaluate(point, torch.arange(start.shape[1], device=start.device))
     pairs: deque[_Pair] = deque(maxlen=PAIRS)
     n_small = torch.zeros_like(value, dtype=torch.int64)
     tolerance = torch.zeros(()) if tolerances is None else tolerances
@@ -132,10 +132,10 @@ def minimise(
         moving = (n_small < 2) & value.isfinite() & slope.isfinite()
         if tolerances is not None:
             moving &= value > _LEAST_LOSS
-        if not moving.any():
+        if not len(cells := _moving_cells(moving)):
             break
         new_point, value, new_gradient = _shortened(
-            evaluate, point, value, gradient, direction, slope, moving
+            evaluate, point, value, gradient, direction, slope, moving, cells
         )
         step, change = new_point - point, new_gradient - gradient
         product = _dot(step, change)
@@ -171,6 +171,15 @@ def _newton_step(gradient: Tensor, pairs: Iterable[_Pair], precondition: Precond
     return product
 
 
+def _moving_cells(moving: Tensor) -> Tensor:
+    """Indices of the cells with a problem that takes a step. Only here does a fit wait for a GPU.
+
+    Args:
+        moving: see `_shortened`.
+    """
+    return moving.any(0).nonzero().flatten()
+
+
 def _shortened(
     evaluate: Evaluate,
     point: Tensor,
@@ -179,6 +188,7 @@ def _shortened(
     direction: Tensor,
     slope: Tensor,
     moving: Tensor,
+    cells: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Point, value and gradient of each problem after a step, shortened as far as needed.
 
@@ -187,11 +197,11 @@ def _shortened(
     Args:
         slope: derivative of each value along the direction. Shape (L, K).
         moving: True for problems that take a step. Shape (L, K).
+        cells: indices of cells with such problems.
     """
     new_point, new_value, new_gradient = point.clone(), value.clone(), gradient.clone()
     length = torch.ones_like(slope)
-    while moving.any():
-        cells = moving.any(0).nonzero().flatten()
+    while len(cells):
         tried = point[:, cells] + _wide(length[:, cells], point) * direction[:, cells]
         tried_value, tried_gradient = evaluate(tried, cells)
         promised = value + _DECREASE * length * slope + _RESOLUTION * value.abs()
@@ -207,6 +217,7 @@ def _shortened(
         moving = moving & (length >= _SHORTEST)
         moving[:, cells] &= ~better
         length[:, cells] *= torch.where(better, 1, shorter.clamp(*_SHORTER))
+        cells = _moving_cells(moving)
     return new_point, new_value, new_gradient
 
 

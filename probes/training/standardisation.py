@@ -19,10 +19,13 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from probes.common.arrays import Ints
-from probes.compute.memory import host_empty, to_device
+from probes.compute.memory import to_device
 from probes.extraction.reading.vectors import Sharded, StoredVectors
 from probes.training.batches import READERS, evaluation_slices
 from probes.training.features import CACHED_ROWS, Features
+
+
+CPU = torch.device("cpu")
 
 
 class Standardisation(NamedTuple):
@@ -67,7 +70,7 @@ def standardise(
         stored = list(pool.map(vectors.layer, layers))
         resolution = float(np.finfo(stored[0].dtype).eps) / 2
         train = spans["train"]
-        scales = list(pool.map(lambda x: standard_scale(x, train, resolution), stored))
+        scales = list(pool.map(lambda x: standard_scale(x, train, resolution, device), stored))
     mean, scale = (torch.stack(parts) for parts in zip(*scales, strict=True))
     features = {
         split: Streamed(stored, of_split, mean, scale, device) for split, of_split in spans.items()
@@ -149,8 +152,8 @@ class Streamed(Features):
         scale: Tensor,
         device: torch.device,
     ) -> None:
-        self._layers, self._spans, self._mean, self._scale = layers, spans, mean, scale
-        self.device = device
+        self._layers, self._spans, self.device = layers, spans, device
+        self._mean, self._scale = to_device(mean, device), to_device(scale, device)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -161,9 +164,8 @@ class Streamed(Features):
         """Consecutive examples, float32. Shape (L, n, H)."""
         n_layers, n_examples, n_features = self.shape
         start, stop, _ = part.indices(n_examples)
-        shape = n_layers, stop - start, n_features
-        out = host_empty(*shape, dtype=torch.float32, device=self.device)
-        rows = torch.empty(min(stop - start, CACHED_ROWS), n_features)
+        out = torch.empty(n_layers, stop - start, n_features, device=self.device)
+        rows = torch.empty(min(stop - start, CACHED_ROWS), n_features, device=self.device)
         for first in range(start, stop, CACHED_ROWS):
             last = min(first + CACHED_ROWS, stop)
             buffer, target = rows[: last - first], out[:, first - start : last - start]
@@ -171,7 +173,7 @@ class Streamed(Features):
             for layer, vectors in enumerate(self._layers):
                 gather(vectors, span_rows, buffer)
                 target[layer] = buffer.sub_(self._mean[layer]).mul_(self._scale[layer])
-        return to_device(out, self.device)
+        return out
 
 
 def mapped_tensor(array: NDArray[Any]) -> Tensor:
@@ -207,10 +209,14 @@ class SpanRows:
         rows = np.repeat(span[:, 0] - offsets, lengths) + np.arange(lengths.sum())
         return cls(torch.from_numpy(rows), torch.from_numpy(offsets))
 
-    def means(self, vectors: LayerVectors) -> Tensor:
-        """The mean of each span of `vectors` (rows, hidden size). Shape (n, hidden size)."""
+    def means(self, vectors: LayerVectors, device: torch.device = CPU) -> Tensor:
+        """The mean of each span of `vectors` (rows, hidden size). Shape (n, hidden size).
+
+        Args:
+            device: where they are computed, from rows in the type in which they are stored.
+        """
         if self.offsets is None:
-            return _selected_rows(vectors, self.rows)
+            return to_device(_selected_rows(vectors, self.rows), device)
         # However long spans are, about as many rows are in memory at once as for single words.
         n_at_once = max(1, CACHED_ROWS * len(self.offsets) // len(self.rows))
         bounds = [*self.offsets[::n_at_once].tolist(), len(self.rows)]
@@ -218,9 +224,9 @@ class SpanRows:
         for (first, last), offsets in zip(
             pairwise(bounds), self.offsets.split(n_at_once), strict=True
         ):
-            values = _selected_rows(vectors, self.rows[first:last]).float()
-            index = torch.arange(last - first)
-            means.append(embedding_bag(index, values, offsets - first, mode="mean"))
+            values = to_device(_selected_rows(vectors, self.rows[first:last]), device).float()
+            index, begins = torch.arange(last - first, device=device), offsets - first
+            means.append(embedding_bag(index, values, to_device(begins, device), mode="mean"))
         return torch.cat(means)
 
 
@@ -235,17 +241,18 @@ def gather(vectors: LayerVectors, spans: Sequence[SpanRows], out: Tensor) -> Non
 
     Args:
         vectors: shape (rows, hidden size).
-        out: receives the features, float32. Shape (n, hidden size × spans).
+        out: receives the features, float32, on the device that computes them. Shape (n, hidden size
+            × spans).
     """
     hidden = vectors.shape[1]
     for index, span in enumerate(spans):
-        out[:, index * hidden : (index + 1) * hidden] = span.means(vectors)
+        out[:, index * hidden : (index + 1) * hidden] = span.means(vectors, out.device)
 
 
 def standard_scale(
-    vectors: LayerVectors, spans: Sequence[Ints], resolution: float
+    vectors: LayerVectors, spans: Sequence[Ints], resolution: float, device: torch.device = CPU
 ) -> tuple[Tensor, Tensor]:
-    """Mean of each feature, and the factor that scales it to variance 1. Each (H,).
+    """Mean of each feature, and the factor that scales it to variance 1. Each (H,), on the CPU.
 
     The factor is 0 for a constant feature, one that varies by less than the storage format
     resolves. The last bit of a stored value depends on the batch it was computed in, and
@@ -255,23 +262,27 @@ def standard_scale(
         vectors: shape (rows, hidden size).
         spans: first and end row of each example's span, once per span. Each (n, 2).
         resolution: half the machine epsilon of the storage format.
+        device: where sums over examples are computed.
     """
     n_examples, n_features = len(spans[0]), vectors.shape[1] * len(spans)
-    total = torch.zeros(2, n_features, dtype=torch.float64)
+    # Other devices have no float64.
+    total = torch.zeros(
+        2, n_features, dtype=torch.float64, device=device if device.type == "cuda" else CPU
+    )
     pivot = torch.zeros(0)
     for first in range(0, n_examples, CACHED_ROWS):
         part = slice(first, min(first + CACHED_ROWS, n_examples))
-        block = torch.empty(part.stop - part.start, n_features)
+        block = torch.empty(part.stop - part.start, n_features, device=device)
         gather(vectors, [SpanRows.of(span[part]) for span in spans], block)
         if not len(pivot):
             # Subtracting a value near the mean keeps sums of squares from losing precision.
             pivot = block.mean(0)
         block.sub_(pivot)
         # A matrix product is many times faster than a sum over the first dimension.
-        ones = torch.ones(1, len(block))
-        total += torch.cat([ones @ block, ones @ block.square_()])
-    shifted, square = total / n_examples
-    mean = pivot + shifted
+        ones = torch.ones(1, len(block), device=device)
+        total += torch.cat([ones @ block, ones @ block.square_()]).to(total.device)
+    shifted, square = total.cpu() / n_examples
+    mean = pivot.cpu() + shifted
     deviation = (square - shifted**2).clamp_min(0).sqrt()
     constant = deviation <= resolution * mean.abs()
     scale = torch.where(constant, 0.0, 1 / deviation.clamp_min(1e-30))

@@ -2,8 +2,17 @@
 
 Tensors on it hold one on the CPU, where every operation is run. An operation with operands on both
 sides is an error, as on a GPU, and so are reading its memory from numpy and float64, which Apple's
-GPUs lack. What crosses from one side to the other, and so makes the host wait on a GPU, is counted.
+GPUs lack. What makes the host wait for a GPU is listed with the line that asks for it: copies to
+the host, numbers and masks read there, results whose size depends on values, and copies to the
+device other than by `to_device`, which on CUDA go through pinned memory.
+
+It cannot see where a kernel waits by itself (factorisations of CUDA's libraries), or memory that
+the allocator must ask the driver for.
 """
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -11,6 +20,7 @@ from torch.utils._pytree import tree_iter, tree_map
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 from probes.compute import devices
+from probes.training import cached_features, standardisation
 
 NAME = "elsewhere"
 aten = torch.ops.aten
@@ -19,7 +29,20 @@ CROSSING = {aten._to_copy.default, aten.copy_.default}
 INDEXING = {aten.index.Tensor, aten.index_put_.default}
 """A GPU's tensor may be indexed by one on the CPU."""
 
-crossings = 0
+VALUES_DECIDE = {
+    aten._local_scalar_dense.default,
+    aten.nonzero.default,
+    aten.masked_select.default,
+    aten.equal.default,
+    aten.bincount.default,
+    aten._unique2.default,
+    aten.unique_consecutive.default,
+    aten.repeat_interleave.Tensor,
+}
+"""Operations on the device for which the host waits: it needs a value, or a size that values give."""
+
+waits: list[str] = []
+"""File, line and operation of all that made the host wait."""
 
 
 class MixedError(RuntimeError):
@@ -57,8 +80,18 @@ class Simulation(TorchDispatchMode):
         return run(function, args, kwargs or {})
 
 
+class Threads(ThreadPoolExecutor):
+    """Threads in which the device is simulated too: torch has its modes by thread."""
+
+    def submit(self, function, /, *args, **kwargs):
+        def simulated():
+            with Simulation():
+                return function(*args, **kwargs)
+
+        return super().submit(simulated)
+
+
 def run(function, args, kwargs):
-    global crossings
     tensors = [x for x in tree_iter((args, kwargs)) if isinstance(x, torch.Tensor)]
     there = [x for x in tensors if isinstance(x, Elsewhere)]
     here = [x for x in tensors if not isinstance(x, Elsewhere) and x.dim()]
@@ -68,11 +101,8 @@ def run(function, args, kwargs):
     wrapped = bool(there) if device is None else torch.device(device).type == NAME
     if function is aten.copy_.default:
         wrapped = isinstance(args[0], Elsewhere)
-        crossings += isinstance(args[1], Elsewhere) != wrapped
-    elif function is aten._to_copy.default:
-        crossings += bool(there) != wrapped
-    elif there and function in (aten._local_scalar_dense.default, aten.nonzero.default):
-        crossings += 1
+    if host_waits(function, args, there, wrapped):
+        note(function)
     if device is not None:
         kwargs = {**kwargs, "device": torch.device("cpu")}
     known = {id(x.inner): x for x in there}
@@ -88,6 +118,27 @@ def run(function, args, kwargs):
     return tree_map(outside, found)
 
 
+def host_waits(function, args, there, wrapped):
+    if function is aten.copy_.default:
+        return isinstance(args[1], Elsewhere) != wrapped
+    if function is aten._to_copy.default:
+        return bool(there) != wrapped
+    if function in INDEXING and there:
+        indices = [x for x in args[1] if x is not None]
+        return any(x.dtype == torch.bool or not isinstance(x, Elsewhere) for x in indices)
+    return bool(there) and function in VALUES_DECIDE
+
+
+def note(function):
+    """List an operation under the innermost line outside torch; copies by `to_device` do not wait."""
+    frame = sys._getframe(2)
+    while "torch" in Path(frame.f_code.co_filename).parts or frame.f_globals is globals():
+        frame = frame.f_back
+    if frame.f_code.co_name != "to_device":
+        file = Path(frame.f_code.co_filename)
+        waits.append(f"{file.parent.name}/{file.name}:{frame.f_lineno} {function}")
+
+
 def _unwrapped(x):
     return x.inner if isinstance(x, Elsewhere) else x
 
@@ -96,6 +147,7 @@ def simulate() -> None:
     """Register the device, and what the simulation does not reach by itself."""
     _setup_privateuseone_for_python_backend(NAME)
     devices.KINDS += (NAME,)
+    cached_features.ThreadPoolExecutor = standardisation.ThreadPoolExecutor = Threads
     make = torch.tensor
 
     def tensor(data, *, device=None, **kwargs):

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from probes.common.errors import UserError
+from probes.compute.memory import numbers_of
 from probes.extraction.reading.alignment import PairTemplate, Pieces
 from probes.extraction.reading.padding import PaddedWindows
 from probes.extraction.reading.shards import Shard
@@ -289,8 +290,9 @@ class WordVectors(Collector):
             NotFiniteError, OutOfRangeError: see `to_store`.
         """
         arrays = {}
-        for layer_site in self.pairs:
-            peak, vectors = float(self._peaks[layer_site]), self._vectors.pop(layer_site)
+        peaks = numbers_of([self._peaks[layer_site] for layer_site in self.pairs])
+        for layer_site, peak in zip(self.pairs, peaks, strict=True):
+            vectors = self._vectors.pop(layer_site)
             arrays[layer_part(*layer_site)] = to_store(layer_site[0], vectors, peak, self.storage)
         return arrays
 

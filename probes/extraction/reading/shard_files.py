@@ -23,6 +23,9 @@ from probes.extraction.reading.store import MANIFEST, shard_folders, shard_lock,
 
 _BEGUN, _DROPPED = ".part-", ".dropped-"
 
+_FILES_AT_ONCE = 4
+"""Files of a shard that are written at a time: checksums and the disk keep one thread waiting."""
+
 
 class ShardWriter:
     """Writes one shard at a time in a thread of its own; the block waits for the last one."""
@@ -102,9 +105,9 @@ def write_shard(
     with writing(final):
         try:
             begun.mkdir()
-            files = {
-                part: _write_array(begun / f"{part}.npy", array) for part, array in arrays.items()
-            }
+            paths = [begun / f"{part}.npy" for part in arrays]
+            with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+                files = dict(zip(arrays, pool.map(_write_array, paths, arrays.values()), strict=True))
             about = {
                 "shard": shard.number,
                 "texts": len(shard.texts),

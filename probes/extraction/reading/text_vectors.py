@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from probes.compute.memory import to_device
+from probes.compute.memory import numbers_of, to_device
 from probes.extraction.reading.alignment import Pieces
 from probes.extraction.reading.chats import Rendered
 from probes.extraction.reading.collectors import Collector, Storage, layer_states, to_store
@@ -98,8 +98,8 @@ class TextVectors(Collector):
     def finish(self) -> dict[str, Tensor]:
         """The vectors of each layer and position in the storage type. Each (texts, hidden size)."""
         arrays = {}
-        for (layer, position), vectors in self._vectors.items():
-            peak = float(vectors.abs().max())
+        peaks = numbers_of([vectors.abs().max() for vectors in self._vectors.values()])
+        for ((layer, position), vectors), peak in zip(self._vectors.items(), peaks, strict=True):
             arrays[layer_part(layer, position)] = to_store(layer, vectors, peak, self.storage)
         return arrays
 
