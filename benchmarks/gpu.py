@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import shutil
 import statistics
 import tempfile
@@ -111,7 +112,10 @@ def card_numbers(options: argparse.Namespace, scratch: Path) -> Iterator[tuple[s
             2 * weights * tokens / seconds / rates[dtype],
         )
         if name == "BERT-base":
-            yield "profile of extraction", profile(encoder, View("plain", texts[:2000]), scratch)
+            part = View("plain", texts[:2000])
+            idle, rows = profile(device, extraction, encoder, part, 1, scratch / "profile")
+            yield "extraction, share of time the card is idle", idle
+            yield "profile of extraction", rows
         del encoder
 
     timed_runs: dict[str, dict[str, Any]] = {
@@ -123,6 +127,10 @@ def card_numbers(options: argparse.Namespace, scratch: Path) -> Iterator[tuple[s
         run_settings = {**settings, **more, **limit, "corpus": corpus, "device": device}
         probes.run_probes(model, output=scratch / "r", cache_dir=scratch / "c", **run_settings)
         yield f"{name} on {corpus}, seconds", time.perf_counter() - clock
+
+    few |= {"device": device, "output": scratch / "idle", "cache_dir": scratch / "own"}
+    idle, _ = profile(device, probes.run_probes, model, **{**settings, **few})
+    yield "probes, share of time the card is idle", idle
 
 
 def shape(folder: Path, copy: Path, tiny: bool) -> Path:
@@ -193,11 +201,26 @@ def extraction(encoder: Encoder, view: View, step: int, cache: Path) -> tuple[fl
     return seconds, tokens, weights - embeddings.numel()
 
 
-def profile(encoder: Encoder, view: View, scratch: Path) -> list[dict[str, Any]]:
-    """The ten operations that take the most time on the device, and on the host."""
-    on_card = encoder.device.type == "cuda"
+def profile(
+    device: str, work: Callable[..., object], *arguments: Any, **more: Any
+) -> tuple[float | None, list[dict[str, Any]]]:
+    """Share of time in which a card neither computes nor copies, and the ten longest operations.
+
+    On a CPU there is no such share, and operations are those of the host.
+    """
+    on_card = device.startswith("cuda")
+    clock = time_when_done(device)
     with torch.profiler.profile() as seen:
-        extraction(encoder, view, 1, scratch / "profile")
+        work(*arguments, **more)
+        seconds = time_when_done(device) - clock
+    busy, end = 0.0, -math.inf  # in microseconds
+    for start, stop in sorted(
+        (event.time_range.start, event.time_range.end)
+        for event in seen.events()
+        if event.device_type == torch.autograd.DeviceType.CUDA
+    ):
+        busy += max(0.0, stop - max(start, end))
+        end = max(end, stop)
     rows = [
         {
             "operation": event.key,
@@ -207,7 +230,8 @@ def profile(encoder: Encoder, view: View, scratch: Path) -> list[dict[str, Any]]
         }
         for event in seen.key_averages()
     ]
-    return sorted(rows, key=lambda row: -row["device ms" if on_card else "host ms"])[:10]
+    rows.sort(key=lambda row: -row["device ms" if on_card else "host ms"])
+    return (1 - busy / 1e6 / seconds if on_card else None), rows[:10]
 
 
 def write(results: dict[str, Any], output: Path) -> None:

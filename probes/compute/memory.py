@@ -140,8 +140,13 @@ def to_device(tensor: Tensor, device: torch.device) -> Tensor:
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
+def device_of_sums(device: torch.device) -> torch.device:
+    """The device for float64 sums of what is on `device`: the CPU unless it is a CUDA GPU."""
+    return device if device.type == "cuda" else torch.device("cpu")
+
+
 def numbers_of(scalars: Sequence[Tensor]) -> list[float]:
-    """The numbers of some scalars, for which the host waits once. They may be on several GPUs."""
+    """The numbers in some scalars of one or several GPUs; the host waits once."""
     return torch.stack([scalar.to(scalars[0].device) for scalar in scalars]).tolist()
 
 

@@ -60,8 +60,8 @@ class Memory:
 class CachedOnce(Features):
     """Other features, computed once and read many times.
 
-    On a CPU only passes that read all examples many times find them computed. On a GPU everything
-    does, since files are slow beside it, except that axes are found from blocks of the source.
+    On a CPU only `kept_block` keeps what it reads. On other devices `block` does too, since files
+    are slow beside them.
 
     Args:
         storage: memory, or the folder of a scratch file on a CPU, which has no name and
@@ -96,6 +96,7 @@ class CachedOnce(Features):
     @cached_property
     def in_principal_axes(self) -> InAxes:
         """Features with each layer in the principal axes of its own features."""
+        # Of the source: features in their own axes need not be kept for this.
         axes = principal_axes(self._source)
         return InAxes(self.rotated(axes), axes)
 

@@ -174,7 +174,7 @@ class ProbingData:
     def computed_once(self, features: Features, room: int) -> Features:
         """Features of this task's examples that are not computed anew each time they are read.
 
-        Without room they are, on other devices than the CPU.
+        Without room, other devices than the CPU return them as they are.
 
         Args:
             room: see `features`.

@@ -14,6 +14,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from probes.compute.memory import device_of_sums
+
 CACHED_ROWS = 1 << 11
 """Rows that are processed at a time, so that they stay in the processor's cache."""
 
@@ -129,15 +131,16 @@ def principal_axes(features: Features, *, common: bool = False) -> Tensor:
     """
     n_layers, n_examples, n_features = features.shape
     n_read = min(n_examples, _GRAM_EXAMPLES)
-    gram = torch.zeros(n_layers, n_features, n_features, dtype=torch.float64)
+    sum_device = device_of_sums(features.device)
+    gram = torch.zeros(n_layers, n_features, n_features, dtype=torch.float64, device=sum_device)
     for first in range(0, n_read, CACHED_ROWS):
         block = features.block(slice(first, min(first + CACHED_ROWS, n_read)))
         # One by one: a layer's axes must not depend on which others are read with it.
         for total, x in zip(gram, block, strict=True):
-            total += (x.T @ x).cpu()
+            total += (x.T @ x).to(sum_device)
     if common:
         gram = gram.sum(0, keepdim=True)
-    axes = torch.stack([torch.linalg.eigh(matrix).eigenvectors for matrix in gram])
+    axes = torch.stack([torch.linalg.eigh(matrix).eigenvectors for matrix in gram.cpu()])
     return axes.float().to(features.device)
 
 

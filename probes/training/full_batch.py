@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from probes.common.terminal import progress
+from probes.compute.memory import device_of_sums
 from probes.training.batches import Batches, evaluation_slices
 from probes.training.family import FittedProbes, Linear, Parameters, ProbeFamily
 from probes.training.fitted import joined_probes, mean_loss
@@ -172,7 +173,9 @@ def _newton_step(gradient: Tensor, pairs: Iterable[_Pair], precondition: Precond
 
 
 def _moving_cells(moving: Tensor) -> Tensor:
-    """Indices of the cells with a problem that takes a step. Only here does a fit wait for a GPU.
+    """Indices of the cells with a problem that takes a step.
+
+    Nothing else in an iteration makes the host wait for a GPU.
 
     Args:
         moving: see `_shortened`.
@@ -296,9 +299,7 @@ def _training_moments(train: Batches) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """
     n_layers, n_examples, n_features = train.features.shape
     sample, labels = train.weights[0], train.labels
-    device = train.features.device
-    # The sums are large. They stay on a device that has float64.
-    sum_device = device if device.type == "cuda" else torch.device("cpu")
+    sum_device = device_of_sums(train.features.device)
     zeros = partial(torch.zeros, dtype=torch.float64, device=sum_device)
     sum_x = zeros(n_layers, n_features)
     cross = zeros(n_layers, len(labels), n_features)

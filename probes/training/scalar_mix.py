@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from probes.common.terminal import progress
+from probes.compute.memory import device_of_sums
 from probes.records.probe_spec import ProbeSpec
 from probes.training.batches import (
     Batches,
@@ -98,10 +99,11 @@ def mix_scales(weights: Tensor, overlap: Tensor) -> Tensor:
 def layer_overlap(features: Features) -> Tensor:
     """R, the mean product of two layers' features. Shape (J, J)."""
     n_layers, n_examples, n_features = features.shape
-    total = torch.zeros(n_layers, n_layers, dtype=torch.float64)
+    sum_device = device_of_sums(features.device)
+    total = torch.zeros(n_layers, n_layers, dtype=torch.float64, device=sum_device)
     for part in evaluation_slices(n_examples):
         x = features.block(part).flatten(1)
-        total += (x @ x.T).cpu()
+        total += (x @ x.T).to(sum_device)
     return (total / (n_examples * n_features)).float().to(features.device)
 
 

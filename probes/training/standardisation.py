@@ -19,13 +19,12 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from probes.common.arrays import Ints
-from probes.compute.memory import to_device
+from probes.compute.memory import device_of_sums, to_device
 from probes.extraction.reading.vectors import Sharded, StoredVectors
 from probes.training.batches import READERS, evaluation_slices
 from probes.training.features import CACHED_ROWS, Features
 
-
-CPU = torch.device("cpu")
+_CPU = torch.device("cpu")
 
 
 class Standardisation(NamedTuple):
@@ -127,9 +126,10 @@ def projected(features: Mapping[str, Features], width: int, spans: int) -> dict[
     generator = torch.Generator().manual_seed(_SEED)
     matrix = torch.randn(n_features // spans, width, generator=generator).to(train.device)
     raw = Projected(train, matrix, spans)
-    square = torch.zeros(n_layers, spans * width, dtype=torch.float64)
+    sum_device = device_of_sums(train.device)
+    square = torch.zeros(n_layers, spans * width, dtype=torch.float64, device=sum_device)
     for part in evaluation_slices(n_examples):
-        square += raw.block(part).square().sum(1).cpu()
+        square += raw.block(part).square().sum(1).to(sum_device)
     # The mean is still 0: a projection is linear.
     scale = (square / n_examples).clamp_min(1e-30).rsqrt().float().to(train.device)
     return {split: Projected(source, matrix, spans, scale) for split, source in features.items()}
@@ -209,7 +209,7 @@ class SpanRows:
         rows = np.repeat(span[:, 0] - offsets, lengths) + np.arange(lengths.sum())
         return cls(torch.from_numpy(rows), torch.from_numpy(offsets))
 
-    def means(self, vectors: LayerVectors, device: torch.device = CPU) -> Tensor:
+    def means(self, vectors: LayerVectors, device: torch.device = _CPU) -> Tensor:
         """The mean of each span of `vectors` (rows, hidden size). Shape (n, hidden size).
 
         Args:
@@ -250,7 +250,7 @@ def gather(vectors: LayerVectors, spans: Sequence[SpanRows], out: Tensor) -> Non
 
 
 def standard_scale(
-    vectors: LayerVectors, spans: Sequence[Ints], resolution: float, device: torch.device = CPU
+    vectors: LayerVectors, spans: Sequence[Ints], resolution: float, device: torch.device = _CPU
 ) -> tuple[Tensor, Tensor]:
     """Mean of each feature, and the factor that scales it to variance 1. Each (H,), on the CPU.
 
@@ -265,10 +265,7 @@ def standard_scale(
         device: where sums over examples are computed.
     """
     n_examples, n_features = len(spans[0]), vectors.shape[1] * len(spans)
-    # Other devices have no float64.
-    total = torch.zeros(
-        2, n_features, dtype=torch.float64, device=device if device.type == "cuda" else CPU
-    )
+    total = torch.zeros(2, n_features, dtype=torch.float64, device=device_of_sums(device))
     pivot = torch.zeros(0)
     for first in range(0, n_examples, CACHED_ROWS):
         part = slice(first, min(first + CACHED_ROWS, n_examples))

@@ -30,6 +30,8 @@ from probes.extraction.models.model_files import find_model
 from probes.extraction.reading.collectors import WordVectors
 from probes.extraction.reading.encoder import Encoder
 from probes.extraction.reading.encoding import StoreRequest, begin_store, collect, vectors_of
+from probes.extraction.reading.shard_files import write_shard
+from probes.extraction.reading.shards import Shard
 from probes.extraction.reading.store import REPLACED, StoreKey, require_room, store_folder
 from probes.extraction.reading.vectors import StoredVectors
 from probes.extraction.reading.views import Text, View
@@ -145,6 +147,17 @@ def test_bytes_do_not_depend_on_how_many_encode_at_once(n, kind, tiny_bert, refe
 
 
 # -- room on disk -------------------------------------------------------------------------
+
+
+def test_files_are_the_same_however_many_are_written_at_once(tmp_path):
+    arrays = {f"layer-{i:02d}": np.full((50, 8), i, np.float16) for i in range(6)}
+    folders = [tmp_path / "one", tmp_path / "four"]
+    for folder, at_once in zip(folders, (1, 4), strict=True):
+        folder.mkdir()
+        write_shard(folder, Shard(0, np.arange(0), []), arrays, {}, [], 1, at_once)
+    one, four = ({p.name: p.read_bytes() for p in f.rglob("*") if p.is_file()} for f in folders)
+    assert one == four
+    assert len(one) == 7
 
 
 def test_the_estimate_is_what_is_written(encoder, tmp_path, monkeypatch):

@@ -13,10 +13,10 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import second_device
 import torch
 from planted_examples import planted, with_cells
-
 from transformers import AutoModel, AutoTokenizer
 
 from probes.compute.memory import to_device
@@ -30,9 +30,10 @@ from probes.tasks.positions import Position
 from probes.training import convex, full_batch
 from probes.training.batches import batch_bounds
 from probes.training.families import family_of
-from probes.training.features import InMemory
+from probes.training.features import Features, InMemory
 from probes.training.losses import CrossEntropy
 from probes.training.preconditioning import diagonal
+from probes.training.standardisation import Streamed, standard_scale
 from probes.training.trainer import MinibatchFit, Trainer, run_fits
 
 POSITIONS = ("mean", "first", "last", "max", "last:2")
@@ -44,6 +45,8 @@ def main(model: Path) -> None:
     """Print the waits of all work."""
     parts = AutoModel.from_pretrained(model), AutoTokenizer.from_pretrained(model)
     second_device.simulate()
+    vectors = np.random.default_rng(0).normal(3, 2, (300, 6)).astype(np.float16)
+    here = standardised_spans(vectors, torch.device("cpu")).block(slice(None))
     works = {
         "all kinds": (all_kinds, 0),
         "linear, steps": (linear_steps, 6, 12),
@@ -58,7 +61,11 @@ def main(model: Path) -> None:
         pairs = list(product(layers, map(Position.parse, POSITIONS)))
         for name, collector in (("words", WordVectors(layers)), ("texts", TextVectors(pairs))):
             works[f"{name}, passes"] = (partial(passes, encoder, collector), 2, 4)
-        print(json.dumps({name: waits_of(*of) for name, of in works.items()}))
+        features = standardised_spans(vectors, torch.device(second_device.NAME))
+        works["features, readings"] = (partial(read_features, features), 1, 3)
+        found = {name: waits_of(*of) for name, of in works.items()}
+        found["features differ"] = float((features.block(slice(None)).cpu() - here).abs().max())
+        print(json.dumps(found))
 
 
 def waits_of(work, *sizes) -> list[list[str]]:
@@ -85,6 +92,20 @@ def all_kinds(_: int) -> None:
     there.copy_(host)  # 8
     host.copy_(there)  # 9
     there[there_index] += to_device(host, there.device)[there_index]
+
+
+def standardised_spans(vectors, device) -> Features:
+    """Features of 100 examples, each of a span of one to five words and a single word."""
+    first = np.arange(100) * 2
+    spans = [np.stack([first, first + 1 + first % 5], 1), np.stack([first + 7, first + 8], 1)]
+    mean, scale = standard_scale(torch.from_numpy(vectors), spans, 2**-11, device)
+    return Streamed([torch.from_numpy(vectors)], spans, mean[None], scale[None], device)
+
+
+def read_features(features, n_readings: int) -> None:
+    """Readings of all features."""
+    for _ in range(n_readings):
+        features.block(slice(None))
 
 
 def examples(n_batches: int = 4, n_cells: int = 2):
@@ -150,8 +171,7 @@ def passes(encoder, collector, n_passes: int) -> None:
     lists = [words[i % 3 : i % 3 + 2 + i % 4] for i in range(4 * n_passes)]
     lists.append(words * 12)
     texts = [
-        Text((" ".join(x),), (0, 1), written=True) if whole else Text(x, (0, len(x)))
-        for x in lists
+        Text((" ".join(x),), (0, 1), written=True) if whole else Text(x, (0, len(x))) for x in lists
     ]
     shard = single_shard(View("plain", tuple(texts)))
     encoder.encode(shard, encoder.split(texts), BATCH_TOKENS, collector)

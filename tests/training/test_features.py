@@ -223,3 +223,30 @@ def test_what_was_read_longest_ago_makes_room(whole):
         assert memory.n_bytes == size * n
     del features, first, second, third
     assert memory.n_bytes == 0
+
+
+class Counted(InMemory):
+    """Features elsewhere, without values, that count the readings of each example."""
+
+    def __init__(self):
+        super().__init__(torch.empty(2, 2100, 5, device="meta"))
+        self.n_readings = torch.zeros(2100)
+
+    def block(self, part):
+        self.n_readings[part] += 1
+        return super().block(part)
+
+    held = None
+
+
+def test_on_another_device_everything_is_computed_once():
+    """On a CPU, single blocks are computed anew: only passes of training are kept."""
+    source, memory = Counted(), Memory(1 << 20)
+    kept = CachedOnce(source, memory)
+    for part in (slice(0, 7), slice(None), slice(2090, 2100)):
+        assert kept.block(part).device.type == kept.kept_block(part).device.type == "meta"
+        assert kept.kept_rows(part, torch.tensor([1, 5], device="meta")).shape == (2, 2, 5)
+    assert (source.n_readings == 1).all()
+    turned = kept.rotated(torch.empty(2, 5, 5, device="meta"))
+    assert turned.block(slice(0, 9)).shape == (2, 9, 5)
+    assert memory.n_bytes == 2 * kept.held.nbytes
