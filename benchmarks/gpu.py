@@ -83,7 +83,7 @@ def card_numbers(options: argparse.Namespace, scratch: Path) -> Iterator[tuple[s
     yield "greatest difference of vectors, of their length", apart
     yield "vectors agree", apart <= VECTORS
 
-    few = {"corpus": "sample", "limit": 60 if tiny else 300, "tasks": "pos,depth"}
+    few: dict[str, Any] = {"corpus": "sample", "limit": 60 if tiny else 300, "tasks": "pos,depth"}
     few |= {"probes": "linear", "dtype": "float32"}
     tables = []
     # Once from vectors of its own, and once from those of the CPU, which shows the fits alone.
@@ -217,7 +217,7 @@ def profile(
     for start, stop in sorted(
         (event.time_range.start, event.time_range.end)
         for event in seen.events()
-        if event.device_type == torch.autograd.DeviceType.CUDA
+        if event.device_type.name == "CUDA"
     ):
         busy += max(0.0, stop - max(start, end))
         end = max(end, stop)
