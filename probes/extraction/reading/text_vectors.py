@@ -70,7 +70,7 @@ class TextVectors(Collector):
         positions = dict.fromkeys(position for *_, position in self.triples)
         self.bags = [position for position in positions if position.is_bag]
         self._n_texts = 0
-        self._stretches: dict[Position, _Stretches] = {}
+        self._ranges: dict[Position, _PieceRanges] = {}
         self._vectors: dict[Triple, Tensor] = {}
         self._tokens: dict[Triple, list[tuple[Tensor, ToHost]]] = {}
 
@@ -127,7 +127,7 @@ class TextVectors(Collector):
         if bags := [x for x in self._positions if x.is_bag]:
             assert self._split is not None, "the bytes of bags need a tokenizer"
             pieces = self._split(shard.texts)
-            n_rows |= {x: _Stretches.of(x, shard.texts, pieces).lengths.numpy() for x in bags}
+            n_rows |= {x: _PieceRanges.of(x, shard.texts, pieces).lengths.numpy() for x in bags}
         return n_rows
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
@@ -135,12 +135,12 @@ class TextVectors(Collector):
         assert all(text.written for text in shard.texts)
         self._n_texts, self._vectors = len(shard.texts), {}
         self._tokens = {x: [] for x in self.triples if x[-1].is_bag}
-        self._stretches = {x: _Stretches.of(x, shard.texts, pieces) for x in self._positions}
+        self._ranges = {x: _PieceRanges.of(x, shard.texts, pieces) for x in self._positions}
 
     def prepare(self, windows: PaddedWindows) -> None:
         """Find out which tokens of these windows are read."""
         self._windows = windows
-        self._read = {x: stretches.read_in(windows) for x, stretches in self._stretches.items()}
+        self._read = {x: ranges.read_in(windows) for x, ranges in self._ranges.items()}
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
         """Take the vectors of each text; pieces of a long one may come in several passes.
@@ -196,21 +196,21 @@ class TextVectors(Collector):
         arrays = {}
         for triple in self.triples:
             layer, _, position = triple
-            stretches = self._stretches[position]
+            ranges = self._ranges[position]
             if position.is_bag:
-                vectors, peak = _joined(self._tokens.pop(triple), int(stretches.lengths.sum()))
+                vectors, peak = _joined(self._tokens.pop(triple), int(ranges.lengths.sum()))
             else:
                 vectors = self._vectors.pop(triple)
                 peak = float(vectors.abs().max())
             try:
                 arrays[layer_part(*triple)] = to_store(layer, vectors, peak, self.storage)
             except NotFiniteError as error:
-                text = torch.searchsorted(stretches.rows, error.row, right=True) - 1
+                text = torch.searchsorted(ranges.rows, error.row, right=True) - 1
                 raise NotFiniteError(layer, int(text)) from error
-        return arrays | {lengths_part(x): self._stretches[x].lengths for x in self.bags}
+        return arrays | {lengths_part(x): self._ranges[x].lengths for x in self.bags}
 
 
-class _Stretches(NamedTuple):
+class _PieceRanges(NamedTuple):
     """The pieces of some texts that are read at a position.
 
     Attributes:
@@ -223,7 +223,9 @@ class _Stretches(NamedTuple):
     rows: Tensor
 
     @classmethod
-    def of(cls, position: Position, texts: Sequence[Text], pieces: Sequence[Pieces]) -> _Stretches:
+    def of(
+        cls, position: Position, texts: Sequence[Text], pieces: Sequence[Pieces]
+    ) -> _PieceRanges:
         """The pieces that are read at `position`."""
         ranges = [pieces_at(position, *of_text) for of_text in zip(texts, pieces, strict=True)]
         first = torch.tensor([x.start for x in ranges])
@@ -263,17 +265,19 @@ def _joined(passes: Sequence[tuple[Tensor, ToHost]], n_rows: int) -> tuple[Tenso
 
 def pieces_at(position: Position, text: Text, pieces: Pieces) -> range:
     """The pieces at which a text is read; empty if it has no such piece, and for "first"."""
-    n_pieces = len(pieces.ids)
-    if position.kind in ("mean", "max") or position.name == "all":
-        return range(n_pieces)
+    n_pieces, role = len(pieces.ids), position.role
+    if position.kind == "first":
+        return range(0)
     if position.from_end:
         first = n_pieces - position.from_end
-        bag = range(max(0, first), n_pieces)
-        return bag if position.is_bag else bag[: first >= 0]
+        if position.is_bag:
+            return range(max(0, first), n_pieces)
+        return range(first, first + 1) if first >= 0 else range(0)
+    if not position.of and not role:  # "mean", "max" and "all"
+        return range(n_pieces)
     rendered = pieces.rendered or Rendered(text.words[0])
-    role = position.role
     span = rendered.span_of(role) if role else position.span(rendered.text)
-    if span is None or position.kind == "first":
+    if span is None:
         return range(0)
     assert pieces.letters is not None
     # Tokenizers drop letters such as line breaks: the piece beside one is another's.
