@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -139,8 +141,14 @@ def loud():
 def test_a_token_beyond_fp16_moves_everything_to_fp32(loud, tmp_path, capsys, monkeypatch):
     small_shards(monkeypatch, 64)
     view, make = loud
-    encoder = make(1e5)
+    encoder, free = make(1e5), []
     narrow = request(encoder, tmp_path, ALL, view=view)
+    n_bytes = n_tokens(encoder, view).sum() * 3 * 16 * 4 + len(view.texts) * 8
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=free[-1]))
+    free.append(n_bytes - 1)
+    with pytest.raises(UserError, match="MB are free; choose another --cache-dir"):
+        vectors_of(narrow, encoder)
+    free.append(n_bytes)
     stored = vectors_of(narrow, encoder).of(ALL)
     assert "beyond fp16's range: everything is encoded again" in capsys.readouterr().err
     assert stored.encoding.storage == "float32"
