@@ -11,12 +11,20 @@ import numpy as np
 import pytest
 import torch
 from tiny_models import build
-from tiny_readings import encoder_of, files_below, shards_of_store, small_shards
+from tiny_readings import (
+    collected,
+    encoder_of,
+    files_below,
+    plain_input,
+    shards_of_store,
+    small_shards,
+)
 
 from probes.common.errors import UserError
 from probes.extraction.reading import shards
 from probes.extraction.reading.encoder import Encoder
 from probes.extraction.reading.encoding import StoreRequest, begin_store, text_vectors, vectors_of
+from probes.extraction.reading.text_vectors import TextVectors
 from probes.extraction.reading.views import Text, View
 from probes.tasks.positions import Position
 from probes.training.standardisation import SpanRows
@@ -117,6 +125,22 @@ def test_shards_are_cut_by_the_tokens_that_are_stored(tmp_path, monkeypatch):
     assert max(n_rows) <= 200
     assert min(n_rows[:-1]) > 100
     assert sum(n_rows) == lengths.sum() + 40
+
+
+def test_a_bag_is_read_inside_a_block():
+    """Against a hook on the MLP of a plain pass over each text."""
+    encoder, seen = encoder_of("bert"), []
+    texts = [text for text in VIEW.texts if len(text.words[0].split()) < 9]
+    found = collected(encoder, texts, TextVectors([(2, "mlp", ALL), (2, "mlp", MEAN)], "float32"))
+    mlp = encoder.model.encoder.layer[1].output.dense
+    hook = mlp.register_forward_hook(lambda _, __, output: seen.append(output[0, 1:-1]))
+    for text in texts:
+        with torch.no_grad():
+            encoder.model(**plain_input(encoder, text))
+    hook.remove()
+    torch.testing.assert_close(found["layer-02-mlp-all"], torch.cat(seen), rtol=1e-4, atol=1e-5)
+    means = torch.stack([states.mean(0) for states in seen])
+    torch.testing.assert_close(found["layer-02-mlp-mean"], means, rtol=1e-4, atol=1e-5)
 
 
 LOUD = "she counts zzz boats the boats"

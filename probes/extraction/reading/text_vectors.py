@@ -84,6 +84,11 @@ class TextVectors(Collector):
         """One part for each layer, site and position, and one with the lengths of each bag."""
         return (*(layer_part(*x) for x in self.triples), *map(lengths_part, self.bags))
 
+    @property
+    def inside(self) -> Sequence[tuple[int, Sublayer]]:  # type: ignore[override]
+        """The blocks and sites that are read inside blocks."""
+        return list(dict.fromkeys((layer, site) for layer, site, _ in self.triples if site))
+
     def only(self, parts: Sequence[str]) -> TextVectors:
         """A collector of some of the parts."""
         collector = copy(self)
@@ -142,30 +147,38 @@ class TextVectors(Collector):
         self._windows = windows
         self._read = {x: ranges.read_in(windows) for x, ranges in self._ranges.items()}
 
+    def see(self, block: int, site: Sublayer, states: Tensor) -> None:
+        """Take the vectors of each text at a site."""
+        self._take(block, site, states)
+
     def add(self, windows: PaddedWindows, output: Any) -> None:
-        """Take the vectors of each text; pieces of a long one may come in several passes.
+        """Take the vectors of each text in layers; pieces of a long one may come in several passes.
 
         Each layer stays on the device that computed it; a bag goes to the host at once.
         """
         states = layer_states(output)
-        for triple in self.triples:
-            self._take(triple, states[triple[0]])
+        for layer in dict.fromkeys(layer for layer, site, _ in self.triples if site is None):
+            self._take(layer, None, states[layer])
 
-    def _take(self, triple: Triple, states: Tensor) -> None:
-        """Take what the states of a layer and site (windows, length, H) have of each text."""
-        position = triple[-1]
-        rows, values = self._vectors_of_pass(position, states.flatten(0, 1))
-        if position.is_bag:
-            peak = values.abs().max() if len(rows) else values.new_zeros(())
-            self._tokens[triple].append((rows, ToHost(values.to(self._dtype), peak)))
-            return
-        if triple not in self._vectors:
-            least = -math.inf if position.kind == "max" else 0.0
-            self._vectors[triple] = values.new_full((self._n_texts, values.shape[-1]), least)
-        vectors, rows = self._vectors[triple], to_device(rows, values.device)
-        before = vectors.index_select(0, rows)
-        merged = torch.maximum(values, before) if position.kind == "max" else values + before
-        vectors.index_copy_(0, rows, merged)
+    def _take(self, layer: int, site: Sublayer | None, states: Tensor) -> None:
+        """Take what the states of a layer and site have of each text, at all positions."""
+        flat = states.reshape(-1, states.shape[-1])  # parts of blocks may read (tokens, size)
+        for triple in self.triples:
+            position = triple[2]
+            if triple[:2] != (layer, site):
+                continue
+            rows, values = self._vectors_of_pass(position, flat)
+            if position.is_bag:
+                peak = values.abs().max() if len(rows) else values.new_zeros(())
+                self._tokens[triple].append((rows, ToHost(values.to(self._dtype), peak)))
+                continue
+            if triple not in self._vectors:
+                least = -math.inf if position.kind == "max" else 0.0
+                self._vectors[triple] = values.new_full((self._n_texts, values.shape[-1]), least)
+            vectors, rows = self._vectors[triple], to_device(rows, values.device)
+            before = vectors.index_select(0, rows)
+            merged = torch.maximum(values, before) if position.kind == "max" else values + before
+            vectors.index_copy_(0, rows, merged)
 
     def _vectors_of_pass(self, position: Position, states: Tensor) -> tuple[Tensor, Tensor]:
         """Rows with something to take in a pass (n,), and the vectors in float32 (n, H)."""
