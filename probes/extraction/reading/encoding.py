@@ -152,6 +152,7 @@ def text_vectors(
     positions: Iterable[Position],
     corpus: str = "",
     source: str = "",
+    sites: Sequence[Sublayer | None] = (None,),
     split: Splitter | None = None,
 ) -> StoreRequest:
     """The request for vectors of whole texts, stored like word vectors.
@@ -159,7 +160,6 @@ def text_vectors(
     Args:
         split: see `TextVectors`.
     """
-    sites: tuple[Sublayer | None, ...] = (None,)
     collector = TextVectors(list(product(layers, sites, positions)), split=split)
     return _in_range(StoreRequest(cache, model, dtype, view, collector, corpus, source))
 

@@ -52,7 +52,8 @@ class TextVectors(Collector):
     number of tokens of each text (texts,).
 
     Args:
-        triples: which layer is read at which site and position.
+        triples: which layer is read at which site and position; see
+            `probes.extraction.reading.collectors.WordVectors` for sites.
         storage: the type in which vectors are stored.
         split: splits texts into pieces; needed for the bytes of bags.
     """
@@ -76,7 +77,7 @@ class TextVectors(Collector):
 
     @property
     def settings(self) -> dict[str, str | int]:
-        """Dtype of storage. Positions are parts, so that one may be added to a store."""
+        """Dtype of storage. Sites and positions are parts, so that one may be added to a store."""
         return {"storage": self.storage}
 
     @property
