@@ -147,6 +147,8 @@ def device_of_sums(device: torch.device) -> torch.device:
 
 def numbers_of(scalars: Sequence[Tensor]) -> list[float]:
     """The numbers in some scalars of one or several GPUs; the host waits once."""
+    if not scalars:
+        return []
     return torch.stack([scalar.to(scalars[0].device) for scalar in scalars]).tolist()
 
 

@@ -8,12 +8,22 @@ from tiny_models import fast_tokenizer
 from tiny_readings import collected, encoder_of
 
 from probes.extraction.reading.encoding import text_vectors, vectors_of
-from probes.extraction.reading.text_vectors import TextVectors, piece_at
-from probes.extraction.reading.vectors import layer_part
+from probes.extraction.reading.text_vectors import TextVectors, pieces_at
+from probes.extraction.reading.vectors import layer_part, lengths_part
 from probes.extraction.reading.views import Text, View
 from probes.tasks.positions import Position
 
-NAMES = ("mean", "first", "last", "max", "last:3", "after:the", r"match:(\w+)[ ,]")
+NAMES = (
+    "mean",
+    "first",
+    "last",
+    "max",
+    "last:3",
+    "after:the",
+    r"match:(\w+)[ ,]",
+    "all",
+    "all:last:3",
+)
 POSITIONS = [Position.parse(name) for name in NAMES]
 
 SHORT = [
@@ -33,7 +43,7 @@ def whole(*texts):
 
 
 def ours(encoder, texts, batch_tokens=512):
-    kept = list(product(range(encoder.info.n_layers + 1), POSITIONS))
+    kept = list(product(range(encoder.info.n_layers + 1), [None], POSITIONS))
     return collected(encoder, whole(*texts), TextVectors(kept, "float32"), batch_tokens)
 
 
@@ -51,7 +61,7 @@ def letters(text):
     if 3 <= at < len(text):
         found["after:the"] = at
     ends = [i for i in range(1, len(text)) if text[i] in " ," and text[i - 1].isalnum()]
-    return found | ({NAMES[-1]: ends[-1] - 1} if ends else {})
+    return found | ({NAMES[6]: ends[-1] - 1} if ends else {})
 
 
 def by_hand(model, tokenizer, text, window=32):
@@ -85,11 +95,20 @@ def by_hand(model, tokenizer, text, window=32):
         pieces = torch.stack([read[w][layer][start + p - starts[w]] for p, w in enumerate(best)])
         found[layer, "mean"], found[layer, "max"] = pieces.mean(0), pieces.max(0).values
         found[layer, "first"], found[layer, "last"] = read[0][layer][0], pieces[-1]
+        found[layer, "all"], found[layer, "all:last:3"] = pieces, pieces[-3:]
         if len(ids) > 2:
             found[layer, "last:3"] = pieces[-3]
         for name, piece in by_letter.items():
             found[layer, name] = pieces[piece]
     return found, len(starts)
+
+
+def of_text(found, layer, position, place):
+    """The vector of a text, or all vectors of its bag."""
+    vectors = found[layer_part(layer, position=position)]
+    if not position.is_bag:
+        return vectors[place]
+    return vectors.split(found[lengths_part(position)].tolist())[place]
 
 
 BLANKS = [  # position, text, the letter that it reads
@@ -108,11 +127,12 @@ def test_nothing_outside_a_match_is_read(name):
     encoder, tokenizer, places = encoder_of(name), fast_tokenizer(name), {}
     for given, text, letter in BLANKS:
         (read,) = whole(text)
-        places[given] = piece_at(Position.parse(given), read, *encoder.split([read]))
+        places[given] = pieces_at(Position.parse(given), read, *encoder.split([read]))
         token = None if letter is None else tokenizer(text).char_to_token(letter)
-        assert places[given] == (None if token is None else token - len(encoder.words.prefix))
+        wanted = [] if token is None else [token - len(encoder.words.prefix)]
+        assert list(places[given]) == wanted
     if name == "bert":
-        assert [x for x, place in places.items() if place is not None] == [r"match:boats\s"]
+        assert [x for x, place in places.items() if place] == [r"match:boats\s"]
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -125,7 +145,7 @@ def test_pooled_vectors_are_those_of_plain_passes(name):
         wanted, n_windows = by_hand(encoder.model, tokenizer, text, window)
         assert n_windows == 1 or text == LONG
         for (layer, name), vector in wanted.items():
-            own = found[layer_part(layer, Position.parse(name))][place]
+            own = of_text(found, layer, Position.parse(name), place)
             torch.testing.assert_close(own, vector, rtol=1e-4, atol=1e-5)
     assert {name for _, name in wanted} == set(NAMES)
     assert n_windows > 2 or window > len(LONG)
