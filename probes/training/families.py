@@ -23,6 +23,12 @@ takes a specification."""
 FOR_CLASSES = ("mean-difference", "sparse")
 """Families made from class means: they need classes, but neither training nor a seed."""
 
+READ_TOKENS = ("token-mean", "token-max", "attention")
+"""Families that read all tokens of a text."""
+
+LIKE_LINEAR = ("linear", "token-mean", "multi-layer")
+"""Families whose probes are linear, and converge to one optimum."""
+
 probe_families: Registry[FamilyFactory] = Registry("probe family")
 
 
@@ -61,8 +67,8 @@ def family_of(spec: ProbeSpec) -> ProbeFamily:
 
 def is_convex(spec: ProbeSpec) -> bool:
     """Whether the family's probes converge to one optimum. Built-in families need no torch here."""
-    if spec.family in ("linear", "mlp", *FOR_CLASSES):
-        return spec.family == "linear"
+    if spec.family in ("mlp", *FOR_CLASSES, *READ_TOKENS, *LIKE_LINEAR):
+        return spec.family in LIKE_LINEAR
     return family_of(spec).convex
 
 
@@ -119,6 +125,30 @@ def sparse(spec: ProbeSpec) -> ProbeFamily:
     from probes.training.class_means import Sparse
 
     return Sparse()
+
+
+@probe_family(PROBES["token-mean"])
+def token_mean(spec: ProbeSpec) -> ProbeFamily:
+    """The mean of the scores of a text's tokens."""
+    from probes.training.token_probes import TokenMean
+
+    return TokenMean()
+
+
+@probe_family(PROBES["token-max"])
+def token_max(spec: ProbeSpec) -> ProbeFamily:
+    """The largest score of a text's tokens."""
+    from probes.training.token_probes import TokenMax
+
+    return TokenMax()
+
+
+@probe_family(PROBES["attention"])
+def attention(spec: ProbeSpec) -> ProbeFamily:
+    """Weighted means of the scores of a text's tokens, with `spec.hidden` learnt weightings."""
+    from probes.training.token_probes import Attention
+
+    return Attention(spec.hidden)
 
 
 probe_families.mark_as_shipped()

@@ -16,10 +16,10 @@ without the biases.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -66,8 +66,11 @@ class ProbeFamily(ABC):
         closed_form: whether regressions of a convex family are solved as ridge regression.
         logit_variances: for codes of convex families, the Gaussian priors on the weights, each
             given as the variance of a sum over all features.
+        reads_tokens: whether an example is a text with all its tokens: features are then
+            `probes.training.bags.TokenBags`. A convex one is fitted to single tokens.
     """
 
+    reads_tokens: ClassVar[bool] = False
     convex: ClassVar[bool] = False
     closed_form: ClassVar[bool] = False
     logit_variances: ClassVar[tuple[float, ...]] = (0.4, 4.0, 40.0)
@@ -83,11 +86,11 @@ class ProbeFamily(ABC):
         """Starting parameters; those of cell k depend only on `seeds[k]`."""
 
     @abstractmethod
-    def outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
+    def outputs(self, parameters: Parameters, features: Any) -> Tensor:
         """Logits or predictions. Shape (L, K, C, N)."""
 
     def backward(
-        self, parameters: Parameters, features: Tensor, loss_gradient: LossGradient
+        self, parameters: Parameters, features: Any, loss_gradient: LossGradient
     ) -> Parameters:
         """Gradients of the loss with respect to each of `parameters`.
 
@@ -112,25 +115,26 @@ class ProbeFamily(ABC):
         """Number of parameters of one probe, given those of one cell."""
         return sum(p.numel() for p in parameters)
 
-    def checked_outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
+    def checked_outputs(self, parameters: Parameters, features: Any) -> Tensor:
         """`outputs`; ValueError if the family writes to the features."""
         with self._features_unchanged(features):
             return self.outputs(parameters, features)
 
     def gradient(
-        self, parameters: Parameters, features: Tensor, loss_gradient: LossGradient
+        self, parameters: Parameters, features: Any, loss_gradient: LossGradient
     ) -> Parameters:
         """`backward`; ValueError if the family writes to the features."""
         with self._features_unchanged(features):
             return self.backward(parameters, features, loss_gradient)
 
     @contextmanager
-    def _features_unchanged(self, features: Tensor) -> Iterator[None]:
-        version = features._version  # torch counts the writes to a tensor
+    def _features_unchanged(self, features: Any) -> Iterator[None]:
+        read: Tensor = getattr(features, "tokens", features)  # those of a bag
+        version = read._version  # torch counts the writes to a tensor
         try:
             yield
         finally:
-            if features._version != version:
+            if read._version != version:
                 raise ValueError(
                     f"{type(self).__name__} writes to its features, which other steps and cells "
                     "read too; work on a copy of them"
@@ -150,6 +154,20 @@ def shared_input_gradient(features: Tensor, errors: Tensor) -> Tensor:
     n_layers, n_cells, n_outputs, n_examples = errors.shape
     tall = errors.reshape(n_layers, n_cells * n_outputs, n_examples)
     return torch.bmm(tall, features).view(n_layers, n_cells, n_outputs, -1)
+
+
+def generators_of(seeds: Sequence[int]) -> list[torch.Generator]:
+    """A generator of random numbers for each seed."""
+    return [torch.Generator().manual_seed(seed) for seed in seeds]
+
+
+def seeded_uniform(
+    n_layers: int, generators: Sequence[torch.Generator], shape: tuple[int, ...], fan_in: int
+) -> Tensor:
+    """Numbers from the uniform distribution over ±1/√fan-in, alike for all layers. (L, K, …)."""
+    cells = [torch.rand(shape, generator=generator) * 2 - 1 for generator in generators]
+    numbers = torch.stack(cells) / fan_in**0.5
+    return numbers.expand(n_layers, *numbers.shape).clone()
 
 
 class Linear(ProbeFamily):
@@ -190,24 +208,13 @@ class MLP(ProbeFamily):
     ) -> Parameters:
         """Draw from the uniform distribution over ±1/√fan-in, alike for all layers."""
         shapes = (
-            (n_features, self.hidden, n_features),
-            (n_features, self.hidden),
-            (self.hidden, n_outputs, self.hidden),
-            (self.hidden, n_outputs),
+            ((self.hidden, n_features), n_features),
+            ((self.hidden,), n_features),
+            ((n_outputs, self.hidden), self.hidden),
+            ((n_outputs,), self.hidden),
         )
-        per_seed = []
-        for seed in seeds:
-            generator = torch.Generator().manual_seed(seed)
-            per_seed.append(
-                [
-                    (torch.rand(shape, generator=generator) * 2 - 1) / fan_in**0.5
-                    for fan_in, *shape in shapes
-                ]
-            )
-        return [
-            torch.stack(tensors).expand(n_layers, *torch.stack(tensors).shape).clone()
-            for tensors in zip(*per_seed, strict=True)
-        ]
+        generators = generators_of(seeds)
+        return [seeded_uniform(n_layers, generators, *shape) for shape in shapes]
 
     def outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
         """V relu(U x + a) + b. Shape (L, K, C, N)."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from probes.records.parameters import of_layer
-from probes.training.batches import Batches, evaluation_slices
+from probes.training.batches import Batches, evaluation_parts
 from probes.training.family import FittedProbes, Parameters, ProbeFamily
 from probes.training.losses import Loss
 from probes.training.standardisation import Standardisation
@@ -53,7 +53,7 @@ def mean_loss(
     """
     features = data.features
     total = torch.zeros(parameters[0].shape[:2], device=features.device)
-    for part in evaluation_slices(features.shape[1]):
+    for part in evaluation_parts(features):
         x = features.kept_block(part) if repeated else features.block(part)
         outputs = family.checked_outputs(parameters, x)
         total += loss.total(outputs, data.labels[:, part], data.weights[:, part])

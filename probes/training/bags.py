@@ -1,0 +1,115 @@
+"""Texts as bags of tokens: features of which one example is a text with all its tokens."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from probes.training.features import Features, InMemory, Subset
+
+_TOKENS = 1 << 13
+"""Tokens that an evaluation reads at a time, unless a single text has more."""
+
+
+@dataclass(frozen=True, eq=False)
+class TokenBags:
+    """Consecutive texts, each a bag of tokens.
+
+    Attributes:
+        tokens: features of all tokens, text after text. Shape (L, m, H).
+        lengths: tokens of each text, at least 1; on the CPU. Shape (n,).
+    """
+
+    tokens: Tensor
+    lengths: Tensor
+
+    @cached_property
+    def rows(self) -> Tensor:
+        """The text of each token. Shape (m,)."""
+        return _repeated(torch.arange(len(self.lengths)), self.lengths).to(self.tokens.device)
+
+    @cached_property
+    def _slots(self) -> Tensor:
+        """Index of each token where all texts are as long as the longest. Shape (m,)."""
+        width, n_before = int(self.lengths.max()), self.lengths.cumsum(0) - self.lengths
+        shift = torch.arange(len(self.lengths)) * width - n_before
+        slots = torch.arange(int(self.lengths.sum())) + _repeated(shift, self.lengths)
+        return slots.to(self.tokens.device)
+
+    def padded(self, scores: Tensor, fill: float) -> Tensor:
+        """Scores of tokens by text, padded to the longest: (…, m) to (…, n, T)."""
+        n_texts, width = len(self.lengths), int(self.lengths.max())
+        padded = scores.new_full((*scores.shape[:-1], n_texts * width), fill)
+        padded[..., self._slots] = scores
+        return padded.unflatten(-1, (n_texts, width))
+
+    def unpadded(self, scores: Tensor) -> Tensor:
+        """The inverse of `padded`."""
+        return scores.flatten(-2).index_select(-1, self._slots)
+
+    def means(self) -> Tensor:
+        """The mean of each text's tokens. Shape (L, n, H)."""
+        n_layers, _, n_features = self.tokens.shape
+        total = self.tokens.new_zeros(n_layers, len(self.lengths), n_features)
+        total.index_add_(1, self.rows, self.tokens)
+        return total / self.lengths.to(total)[:, None]
+
+
+def _repeated(values: Tensor, times: Tensor) -> Tensor:
+    return values.repeat_interleave(times, -1)
+
+
+class Bags(Features):
+    """Features of texts whose blocks are `TokenBags`.
+
+    Args:
+        tokens: features of all tokens, text after text. Shape (L, M, H).
+        lengths: tokens of each text, at least 1. Shape (N,).
+    """
+
+    def __init__(self, tokens: Features, lengths: Tensor) -> None:
+        self.tokens, self.lengths, self.device = tokens, lengths.cpu(), tokens.device
+        self._bounds = [0, *self.lengths.cumsum(0).tolist()]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """L layers, N texts, H features."""
+        n_layers, _, n_features = self.tokens.shape
+        return n_layers, len(self.lengths), n_features
+
+    def block(self, part: slice) -> TokenBags:  # type: ignore[override]
+        """Consecutive texts."""
+        return TokenBags(self.tokens.block(self._rows(part)), self.lengths[part])
+
+    def kept_block(self, part: slice) -> TokenBags:  # type: ignore[override]
+        """`block` for repeated reading."""
+        return TokenBags(self.tokens.kept_block(self._rows(part)), self.lengths[part])
+
+    def subset(self, index: Tensor) -> Bags:
+        """Some texts."""
+        kept = torch.zeros(len(self.lengths), dtype=torch.bool)
+        kept[index.cpu()] = True
+        rows = _repeated(kept, self.lengths).nonzero().flatten()
+        return Bags(Subset(self.tokens, rows), self.lengths[kept])
+
+    def means(self) -> InMemory:
+        """Features that are the mean of each text's tokens."""
+        return InMemory(torch.cat([self.block(part).means() for part in self.parts], 1))
+
+    @cached_property
+    def parts(self) -> list[slice]:
+        """The parts in which a split is evaluated, cut by numbers of tokens."""
+        bounds = [0]
+        while (first := bounds[-1]) < len(self.lengths):
+            fitting = bisect_right(self._bounds, self._bounds[first] + _TOKENS) - 1
+            bounds.append(max(first + 1, fitting))
+        return [slice(first, end) for first, end in pairwise(bounds)]
+
+    def _rows(self, part: slice) -> slice:
+        first, end, _ = part.indices(len(self.lengths))
+        return slice(self._bounds[first], self._bounds[end])
