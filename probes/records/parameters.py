@@ -47,7 +47,7 @@ Parameters = Mapping[str, NDArray[np.floating[Any]]]
 """Arrays by name."""
 
 
-FOLDABLE = ("linear", "mlp", "mean-difference", "sparse")
+FOLDABLE = ("linear", "mlp", "mean-difference", "sparse", "token-mean")
 """The probe families whose parameters can be `folded`."""
 
 _OF_LAYER = re.compile(r"layer-([0-9]+)\.")

@@ -299,7 +299,7 @@ class ModelRun:
         if task and task.site:
             # No block writes the embedding output.
             layers = tuple(filter(None, layers))
-        if task and (reason := why_unfit(job.family, task.kind)):
+        if task and (reason := why_unfit(job.family, task.kind, is_bag=task.is_bag)):
             self.omissions.not_made(f"{task.name} · {job.family}", reason)
             return None
         if not job.definition.is_evidence:

@@ -30,6 +30,7 @@ from probes.run.job_record import record_of
 from probes.run.jobs import Job, layers_of
 from probes.run.model_run import ModelRun
 from probes.run.settings import options_of
+from probes.training.families import MULTI_LAYER
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,8 @@ class Runner:
         scores = job.scores.get(job.of)
         reader.require_served(run.task(job.task), job.measurement)
         run.require_head(job)
-        reader.need({*_layers(run), *job.extent, *(scores.layers if scores else ())})
+        layers = {*_layers(run), *job.extent, *(scores.layers if scores else ())}
+        reader.need(range(max(layers) + 1) if job.family == MULTI_LAYER else layers)
         context, clock = self._context(run, reader, job), time.perf_counter()
         measured = _measure_in_groups(job, context)
         seconds = {"measure": time.perf_counter() - clock}

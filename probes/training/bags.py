@@ -12,7 +12,7 @@ from torch import Tensor
 
 from probes.training.features import Features, InMemory, Subset
 
-_TOKENS = 1 << 13
+TOKENS_AT_ONCE = 1 << 13
 """Tokens that an evaluation reads at a time, unless a single text has more."""
 
 
@@ -106,7 +106,7 @@ class Bags(Features):
         """The parts in which a split is evaluated, cut by numbers of tokens."""
         bounds = [0]
         while (first := bounds[-1]) < len(self.lengths):
-            fitting = bisect_right(self._bounds, self._bounds[first] + _TOKENS) - 1
+            fitting = bisect_right(self._bounds, self._bounds[first] + TOKENS_AT_ONCE) - 1
             bounds.append(max(first + 1, fitting))
         return [slice(first, end) for first, end in pairwise(bounds)]
 

@@ -65,7 +65,9 @@ class Batches:
         index, features = weighs.nonzero().flatten(), self.features
         return replace(
             self,
-            features=features.subset(index) if isinstance(features, Bags) else Subset(features, index),
+            features=features.subset(index)
+            if isinstance(features, Bags)
+            else Subset(features, index),
             labels=self.labels[:, weighs],
             weights=self.weights[:, weighs],
             sentences=self.sentences[weighs],

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from probes.common.arrays import Ints
 from probes.data.sentence import SPLITS
 from probes.examples.examples import Examples
 from probes.examples.scoring import Scorer
@@ -19,10 +20,11 @@ from probes.extraction.reading.vectors import StoredVectors
 from probes.extraction.reading.views import View
 from probes.records.probe_spec import ProbeSpec
 from probes.statistics.sums import ratio
+from probes.training.bags import Bags
 from probes.training.batches import Batches, batch_bounds
 from probes.training.cached_features import CachedOnce, Memory
-from probes.training.families import is_seeded
-from probes.training.features import Concatenated, Features, loaded_features
+from probes.training.families import MULTI_LAYER, is_seeded, reads_tokens
+from probes.training.features import Concatenated, Features, SideBySide, loaded_features
 from probes.training.memory_plan import Work, group_layers
 from probes.training.standardisation import SpanRows, Standardisation, standardise
 from probes.training.trainer import fits_at_once
@@ -33,6 +35,24 @@ T = TypeVar("T")
 
 _MEMORY = Memory()
 """Holds features on the CPU, of all tasks and models of this process."""
+
+
+_NARROW = 64
+"""Dimensions to which `MULTI_LAYER` probes project the vectors of each layer, at most."""
+
+
+class FamilyFeatures(NamedTuple):
+    """Features that the probes of a family read at L layers.
+
+    Attributes:
+        by_split: features by split; those of train in training order.
+        standardisation: what standardises `layers`.
+        layers: layers that are read; more than L for probes that read several.
+    """
+
+    by_split: Mapping[str, Features]
+    standardisation: Standardisation
+    layers: Sequence[int]
 
 
 class ProbingData:
@@ -94,18 +114,84 @@ class ProbingData:
             n_concatenated: layers whose features one probe reads.
         """
         n_features, n_read = n_concatenated * self.width, n_concatenated * self.width_read
+        n_examples = sum(len(part.examples) for part in self.examples.splits.values())
+        n_tokens = 0
+        if reads_tokens(spec):
+            lengths = np.concatenate([*map(self._lengths, SPLITS)])
+            n_examples, n_tokens = int(lengths.sum()), int(lengths.mean())
+        if spec.family == MULTI_LAYER:
+            # The layers side by side, and each of them alone.
+            n_features = 2 * self.n_layers * self._narrow * self.examples.n_spans
         if n_concatenated > 1:
             n_read += n_features  # A block is in memory both before and after it is concatenated.
         work = Work(
             spec,
             n_features=n_features,
             n_read=n_read,
-            n_examples=sum(len(part.examples) for part in self.examples.splits.values()),
+            n_examples=n_examples,
             n_outputs=self.n_outputs,
             n_cells=n_cells,
             n_batches=min(n_cells, fits_at_once(self.device)) if is_seeded(spec) else 1,
+            n_tokens=n_tokens,
         )
-        return group_layers(memory, self.device, work)
+        size, room = group_layers(memory, self.device, work)
+        # Probes of several layers are of different widths.
+        return (1 if spec.family == MULTI_LAYER else size), room
+
+    def of_family(self, spec: ProbeSpec, layers: Sequence[int], room: int = 0) -> FamilyFeatures:
+        """Features of some layers as the probes of a family read them.
+
+        Args:
+            layers: a single one for `MULTI_LAYER`, which reads all layers up to it.
+            room: see `features`.
+        """
+        if spec.family == MULTI_LAYER:
+            (layer,) = layers
+            return self._up_to(layer, room)
+        if reads_tokens(spec):
+            tokens = self._standardised("tokens", layers, room)
+            bags = {split: Bags(x, self._lengths(split)) for split, x in tokens.items()}
+            return FamilyFeatures(bags, self._standardisation("tokens", layers), layers)
+        return FamilyFeatures(self.features(layers, room), self.standardisation(layers), layers)
+
+    def _up_to(self, layer: int, room: int) -> FamilyFeatures:
+        """Features of all layers up to one, each projected and standardised, side by side."""
+        # No block writes the embedding output.
+        layers = range(1 if self.examples.task.site else 0, layer + 1)
+        narrow = [self._derived("narrow", [x], partial(self._narrowed, room=room)) for x in layers]
+        by_split: dict[str, Features] = {
+            split: self.computed_once(SideBySide([x.features[split] for x in narrow]), room)
+            for split in SPLITS
+        }
+        mean, scale, projected_scale = (
+            torch.cat(tensors)
+            for tensors in zip(*((x.mean, x.scale, x.last_scale) for x in narrow), strict=True)
+        )
+        matrix = narrow[0].projection
+        together = Standardisation(by_split, mean, scale, matrix, projected_scale)
+        return FamilyFeatures(by_split, together, layers)
+
+    @property
+    def _narrow(self) -> int:
+        hidden: int = self._vectors.manifest["model"]["hidden_size"]
+        return self._project or min(hidden, _NARROW)
+
+    def _narrowed(self, layers: Sequence[int], room: int) -> Standardisation:
+        """Projected features of one layer, which the probes of all layers above read."""
+        narrow = standardise(self._vectors, layers, self._rows, self._narrow, self.device)
+        kept = {split: self._kept(x, room) for split, x in narrow.features.items()}
+        return narrow._replace(features=kept)
+
+    def _kept(self, features: Features, room: int) -> Features:
+        """Features that are not computed anew for each reader."""
+        if self.device.type != "cpu":
+            return loaded_features(features)
+        return CachedOnce(features, self._storage(room))
+
+    def _lengths(self, split: str) -> torch.Tensor:
+        """The number of tokens of each text. Shape (n,)."""
+        (rows,) = self._rows[split]
+        return torch.from_numpy(rows[:, 1] - rows[:, 0])
 
     def features(self, layers: Sequence[int], room: int = 0) -> dict[str, Features]:
         """Standardised features of some layers, by split; those of train in training order.
@@ -115,17 +201,21 @@ class ProbingData:
                 later readers while all have room together. Without room it writes a scratch file,
                 which lives as long as they do.
         """
+        return self._standardised("features", layers, room)
+
+    def _standardised(self, kind: str, layers: Sequence[int], room: int) -> dict[str, Features]:
+        """Standardised features by split, of examples or ("tokens") of single tokens."""
         if self.device.type != "cpu":
-            by_split = self.standardisation(layers).features
+            by_split = self._standardisation(kind, layers).features
             return {split: loaded_features(x) if room else x for split, x in by_split.items()}
         storage = self._storage(room)
 
         def with_cache(layers: Sequence[int]) -> dict[str, Features]:
-            by_split = self.standardisation(layers).features
+            by_split = self._standardisation(kind, layers).features
             once = {split: CachedOnce(by_split[split], storage) for split in ("train", "dev")}
             return {**by_split, **once}
 
-        return self._derived("features", layers, with_cache) if room else with_cache(layers)
+        return self._derived(kind, layers, with_cache) if room else with_cache(layers)
 
     def _storage(self, room: int) -> Memory | Path:
         """Place where features are kept on a CPU."""
@@ -145,7 +235,17 @@ class ProbingData:
 
     def standardisation(self, layers: Sequence[int]) -> Standardisation:
         """Standardised features of some layers, with the parameters that standardise them."""
-        return self._derived("standardisation", layers, self._standardise)
+        return self._standardisation("features", layers)
+
+    def _standardisation(self, kind: str, layers: Sequence[int]) -> Standardisation:
+        make = partial(self._standardise, rows=self._token_rows if kind == "tokens" else self._rows)
+        return self._derived(f"standardisation of {kind}", layers, make)
+
+    @cached_property
+    def _token_rows(self) -> dict[str, list[Ints]]:
+        """Each token as a span of one row, in the form of `_rows`."""
+        rows = {split: SpanRows.of(spans).rows.numpy() for split, (spans,) in self._rows.items()}
+        return {split: [np.stack([x, x + 1], axis=1)] for split, x in rows.items()}
 
     def _derived(self, kind: str, layers: Sequence[int], make: Callable[[Sequence[int]], T]) -> T:
         """Cache of what is derived from stored vectors, keyed by layers and spans."""
@@ -159,8 +259,10 @@ class ProbingData:
             digest.update(repr(spans.shape).encode() + spans.tobytes())
         return digest.hexdigest()
 
-    def _standardise(self, layers: Sequence[int]) -> Standardisation:
-        return standardise(self._vectors, layers, self._rows, self._project, self.device)
+    def _standardise(
+        self, layers: Sequence[int], rows: Mapping[str, Sequence[Ints]]
+    ) -> Standardisation:
+        return standardise(self._vectors, layers, rows, self._project, self.device)
 
     def concatenated(self, first: int, layers: Sequence[int], room: int = 0) -> dict[str, Features]:
         """Features of one layer concatenated with those of each of some others, by split.

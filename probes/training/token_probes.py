@@ -54,7 +54,9 @@ class TokenMax(ProbeFamily):
     ) -> Parameters:
         """Draw directions from the uniform distribution over ±1/√H, alike for all layers."""
         n_directions = 1 if n_outputs == 2 else n_outputs
-        weight = seeded_uniform(n_layers, generators_of(seeds), (n_directions, n_features), n_features)
+        weight = seeded_uniform(
+            n_layers, generators_of(seeds), (n_directions, n_features), n_features
+        )
         return [weight, torch.zeros(n_layers, len(seeds), n_outputs)]
 
     def outputs(self, parameters: Parameters, features: TokenBags) -> Tensor:
