@@ -6,19 +6,19 @@ import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-Named = Literal["mean", "max", "first", "last", "user", "assistant"]
+Named = Literal["mean", "max", "first", "last", "user", "assistant", "all"]
 """Positions that need no number and no pattern."""
 
 _AT_COMMAS = re.compile(r'(?:[^,"]|"(?:\\.|[^"\\])*")+')
 REMEDY = (
-    'give mean, max, first, last, last:N, after:"string" or match:"regex"; for chats also user or '
-    "assistant"
+    'give mean, max, first, last, last:N, after:"string", match:"regex", all or all:last:N; for '
+    "chats also user, assistant, all:user or all:assistant"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Rule that picks the vector that stands for a text.
+    """Rule that picks the vector that stands for a text, or a bag of vectors.
 
     Attributes:
         kind: "mean" and "max" are over all pieces of the text, special tokens left aside; "first"
@@ -27,8 +27,10 @@ class Position:
             letter after the last occurrence of a string; "match" the piece of the last letter of
             the last match of a regular expression, or of its first group (white space counts only
             where nothing else matched); "user" and "assistant"
-            the last piece of the content of the last message of this role.
-        of: the number, the string or the regular expression; empty for others.
+            the last piece of the content of the last message of this role. "all" is a bag: every
+            piece that "mean" averages, those of the content of that message, or the last so many.
+        of: the number, the string or the regular expression; for "all" a role or "last:N"; empty
+            for others.
     """
 
     kind: str
@@ -46,6 +48,8 @@ class Position:
             of = of[1:-1]
         if kind == "last" and re.fullmatch("[1-9][0-9]{0,5}", of):
             return cls(kind, of if of != "1" else "")
+        if kind == "all" and re.fullmatch("user|assistant|last:[1-9][0-9]{0,5}", of):
+            return cls(kind, of)
         if kind in ("after", "match") and of.strip():
             if kind == "match":
                 try:
@@ -65,9 +69,21 @@ class Position:
         return f"{self.kind}:{self.of}" if self.of else self.kind
 
     @property
+    def is_bag(self) -> bool:
+        """Whether all tokens of a stretch are read, however many, and not one vector of it."""
+        return self.kind == "all"
+
+    @property
+    def role(self) -> str:
+        """The role of the message whose content is read; empty for other positions."""
+        name = self.name.removeprefix("all:")
+        return name if name in ("user", "assistant") else ""
+
+    @property
     def from_end(self) -> int:
-        """The number of pieces from this one to the end; 0 for other kinds."""
-        return int(self.of or 1) if self.kind == "last" else 0
+        """The number of pieces from the first that is read to the end; 0 for other kinds."""
+        match = re.fullmatch("(?:all:)?last(?::([0-9]+))?", self.name)
+        return int(match[1] or 1) if match else 0
 
     def span(self, text: str) -> tuple[int, int] | None:
         """The letters of which "after" reads the first and "match" the last; None for none."""

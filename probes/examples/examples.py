@@ -228,9 +228,16 @@ class Examples:
         return 2 if self.task.shape in ("pair", "span pair") and not hidden else 1
 
     def rows(self, split: str, view: View, vectors: StoredVectors) -> list[Ints]:
-        """First and end row of each example's span, then of its second span. Each (n, 2)."""
+        """First and end row of each example's span, then of its second span. Each (n, 2).
+
+        An example of a bag has one span, of all tokens in its text's bag.
+        """
         texts, number = self.splits[split].text_numbers
-        return self.rows_from(split, vectors.starts[[view.index[text] for text in texts]][number])
+        index = np.array([view.index[text] for text in texts], dtype=np.int64)[number]
+        first = vectors.starts[index]
+        if self.task.position and self.task.position.is_bag:
+            return [np.stack([first, first + vectors.lengths[index]], axis=1)]
+        return self.rows_from(split, first)
 
     def rows_from(self, split: str, start: Ints, numbers: Ints | slice = slice(None)) -> list[Ints]:
         """First and end row of the spans of some examples, as `rows`.

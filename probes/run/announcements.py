@@ -132,10 +132,11 @@ def announce_task(examples: Examples) -> None:
         )
 
 
-def announce_token(position: Position, tokens: Sequence[str], piece: int) -> None:
-    """Show the token at which a text is read, with three before and three after it."""
-    before, after = tokens[max(0, piece - 3) : piece], tokens[piece + 1 : piece + 4]
-    excerpt = " ".join([*before, f"[{tokens[piece]}]", *after]).replace("\n", r"\n")
+def announce_tokens(position: Position, tokens: Sequence[str], first: int, last: int) -> None:
+    """Show the first and the last token that are read, with three before and three after them."""
+    before, after = tokens[max(0, first - 3) : first], tokens[last + 1 : last + 4]
+    read = [tokens[first], "…", tokens[last]] if last - first > 1 else tokens[first : last + 1]
+    excerpt = " ".join([*before, f"[{' '.join(read)}]", *after]).replace("\n", r"\n")
     progress.say(f"        {position.name} reads, in the first text, {excerpt}", "token read")
 
 

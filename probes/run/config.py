@@ -74,7 +74,7 @@ class RunConfig(Frozen):
     )
     positions: tuple[str, ...] = setting(
         "where texts are read: mean, max, first, last, last:N, after:STRING, match:REGEX, "
-        "and of chats user and assistant",
+        "or all tokens, all:last:N; of chats also user, assistant, all:user, all:assistant",
         ("mean",),
         "P,…",
         min_length=1,

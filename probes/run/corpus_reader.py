@@ -36,12 +36,12 @@ from probes.extraction.reading.encoding import (
 )
 from probes.extraction.reading.shards import Shard
 from probes.extraction.reading.store import Store, require_room
-from probes.extraction.reading.text_vectors import piece_at
+from probes.extraction.reading.text_vectors import pieces_at
 from probes.extraction.reading.vectors import StoredVectors
 from probes.extraction.reading.views import View, plain_text, plain_view
 from probes.measurements.measurement import get_measurement
 from probes.measurements.plugin_keys import plug_ins_of, source_of
-from probes.run.announcements import announce_token, announce_vectors
+from probes.run.announcements import announce_tokens, announce_vectors
 from probes.run.settings import options_of
 from probes.run.task_choice import LeftOutError, Omission
 from probes.tasks.positions import Position
@@ -147,14 +147,14 @@ class CorpusReader:
             examples = self._examples(task)
         self.corpus.announce(examples)
         if task.position:
-            self._announce_token(task.position, examples)
+            self._announce_tokens(task.position, examples)
         key = self.key_of_examples(examples)
         vectors = self.stored(key)
         assert isinstance(vectors, StoredVectors)
         return ProbingData(
             examples,
             self.view(key),
-            vectors.of(task.position or task.site),
+            vectors.of(task.position, task.site),
             self.description.device,
             project=self.config.project,
         )
@@ -205,7 +205,7 @@ class CorpusReader:
             )
         if position and self.config.text and not self.config.special_tokens:
             self._require_plain(examples)
-        if position and position.name not in ("mean", "max", "first", "last"):
+        if position and position.name not in ("mean", "max", "first", "last", "all"):
             rule = partial(self._having, task.rule, position)
             corpus = self.corpus.value
             return collect_examples(replace(task, rule=rule), corpus, self.description.hidden_view)
@@ -225,13 +225,13 @@ class CorpusReader:
         """The examples of a rule in texts that have a piece at a position."""
         assert self.words is not None
         text_read = plain_text(text)
-        there = piece_at(position, text_read, *self.words([text_read])) is not None
+        there = bool(pieces_at(position, text_read, *self.words([text_read])))
         for example in rule(text):
             is_plain = there or isinstance(example, Excluded)
             yield example if is_plain else Excluded("text without this position")
 
-    def _announce_token(self, position: Position, examples: Examples) -> None:
-        """Show the token at which the first training text is read, once for each position."""
+    def _announce_tokens(self, position: Position, examples: Examples) -> None:
+        """Show the tokens at which the first training text is read, once for each position."""
         if position in self._shown or self.words is None or position.kind in ("mean", "max"):
             return
         self._shown.add(position)
@@ -239,8 +239,9 @@ class CorpusReader:
         (pieces,) = self.words([text])
         around = ([], []) if text.rendered else (self.words.prefix, self.words.suffix)
         tokens = self.words.tokens(np.array([*around[0], *pieces.ids, *around[1]], dtype=np.int64))
-        piece = piece_at(position, text, pieces)
-        announce_token(position, tokens, 0 if piece is None else len(around[0]) + piece)
+        before, read = len(around[0]), pieces_at(position, text, pieces)
+        first, last = (before + read[0], before + read[-1]) if read else (0, 0)
+        announce_tokens(position, tokens, first, last)
 
     def need(self, layers: Iterable[int]) -> None:
         """Read these layers too from now on; what was made with fewer is made again."""
@@ -315,7 +316,7 @@ class CorpusReader:
             return StoreRequest(cache, self.description.info, dtype, view, collector, name, source)
         about = self.description.info, dtype, view, self.layers
         if positions := self._positions(key[0]):
-            return text_vectors(cache, *about, positions, name, self._written(view))
+            return text_vectors(cache, *about, positions, name, self._written(view), self.words)
         request = word_vectors(cache, *about, self.config.pooling, name, self.sites)
         # Nothing is known of the range of given vectors, and their place in the files may change.
         return as_given(request, self.description.content) if self.description.content else request

@@ -27,6 +27,7 @@ from probes.records.values import Frozen
 from probes.run.config import RunConfig, as_several
 from probes.tasks.builtin import TASK_GROUPS, tasks
 from probes.tasks.morphology import is_morphological
+from probes.tasks.positions import Position
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
@@ -115,7 +116,7 @@ def _conflicts(config: RunConfig) -> Iterator[tuple[object, str]]:
     yield config.text and config.messages, f"--messages {config.messages}: not with --text."
     yield text and not label, f"{flag} {text}: name the column of its labels with --label."
     yield config.special_tokens and not text, "--special-tokens: needs --text or --messages."
-    of_roles = {"user", "assistant"} & set(config.positions)
+    of_roles = any(Position.parse(name).role for name in config.positions)
     yield (
         of_roles and not config.messages,
         f"--positions {positions}: roles need chats; name their column with --messages.",

@@ -113,7 +113,7 @@ def test_shards_by_hand():
     view, batches = View("plain", texts), [[1, 3], [4, 0], [2]]
 
     def numbers(bytes_per_word: int, device: str = "cpu") -> list[int]:
-        return shard_numbers(view, batches, bytes_per_word, device)
+        return shard_numbers(view, batches, bytes_per_word * kept_words(view.texts), device)
 
     shards = shards_of(view, numbers(1 << 25))  # 128 MB are four words
     assert [shard.number for shard in shards] == [0, 1]
@@ -132,7 +132,7 @@ def test_shards_by_hand():
 
 def test_a_shard_has_at_most_sixteen_batches():
     view = View("plain", tuple(Text((f"{i}",), (0, 1)) for i in range(40)))
-    numbers = shard_numbers(view, [[i] for i in range(40)], 1, "cuda")
+    numbers = shard_numbers(view, [[i] for i in range(40)], kept_words(view.texts), "cuda")
     assert np.bincount(numbers).tolist() == [16, 16, 8]
 
 

@@ -13,10 +13,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from probes.common.arrays import Ints
 from probes.common.errors import UserError
 from probes.extraction.reading.alignment import PairTemplate, Pieces
 from probes.extraction.reading.padding import PaddedWindows
-from probes.extraction.reading.shards import Shard
+from probes.extraction.reading.shards import Shard, kept_words
 from probes.extraction.reading.vectors import layer_part
 from probes.extraction.reading.views import Text
 from probes.extraction.reading.windows import Pooling, Window
@@ -107,6 +108,15 @@ class Collector(ABC):
     @abstractmethod
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
         """Bytes of a shard on disk, without file headers."""
+
+    def bytes_by_text(self, shard: Shard, model: ModelRecord) -> Ints:
+        """Bytes of each text of a shard, by which a view is cut into shards. Shape (texts,).
+
+        All layers of the model are counted, since layers may be added to a store.
+        """
+        n_bytes = self.bytes_of(shard, model) // max(1, shard.n_rows)
+        n_bytes = max(n_bytes, 2 * (model.n_layers + 1) * model.hidden_size)
+        return n_bytes * kept_words(shard.texts)
 
     @abstractmethod
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:

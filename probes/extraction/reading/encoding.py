@@ -45,7 +45,7 @@ from probes.extraction.reading.store import (
     store_folder,
     write_manifest,
 )
-from probes.extraction.reading.text_vectors import TextVectors
+from probes.extraction.reading.text_vectors import Splitter, TextVectors
 from probes.extraction.reading.vectors import StoredVectors
 from probes.extraction.reading.views import View
 from probes.extraction.reading.windows import LEFT_TO_RIGHT_RULE, Pooling
@@ -151,10 +151,16 @@ def text_vectors(
     positions: Iterable[Position],
     corpus: str = "",
     source: str = "",
+    split: Splitter | None = None,
 ) -> StoreRequest:
-    """The request for vectors of whole texts, stored like word vectors."""
-    pairs = list(product(layers, positions))
-    return _in_range(StoreRequest(cache, model, dtype, view, TextVectors(pairs), corpus, source))
+    """The request for vectors of whole texts, stored like word vectors.
+
+    Args:
+        split: see `TextVectors`.
+    """
+    sites: tuple[Sublayer | None, ...] = (None,)
+    collector = TextVectors(list(product(layers, sites, positions)), split=split)
+    return _in_range(StoreRequest(cache, model, dtype, view, collector, corpus, source))
 
 
 def _in_range(request: StoreRequest) -> StoreRequest:
@@ -219,13 +225,8 @@ def read(
 def _shard_numbers(
     view: View, collector: Collector, encoder: Encoder, batch_tokens: int
 ) -> list[int]:
-    """The shard of each text of a view.
-
-    All layers of the model are counted, since layers may be added to a store.
-    """
-    shard, model = single_shard(view), encoder.info
-    n_bytes = collector.bytes_of(shard, model) // max(1, shard.n_rows)
-    n_bytes = max(n_bytes, 2 * (model.n_layers + 1) * model.hidden_size)
+    """The shard of each text of a view."""
+    n_bytes = collector.bytes_by_text(single_shard(view), encoder.info)
     batches = encoder.batches(encoder.split(view.texts), batch_tokens)
     return shard_numbers(view, batches, n_bytes, encoder.device.type)
 

@@ -50,7 +50,7 @@ class Shard:
 
 
 def shard_numbers(
-    view: View, batches: Sequence[Sequence[int]], bytes_per_word: int, device: str
+    view: View, batches: Sequence[Sequence[int]], n_bytes_of_text: Ints, device: str
 ) -> list[int]:
     """Cut a view into shards of whole batches.
 
@@ -59,7 +59,7 @@ def shard_numbers(
 
     Args:
         batches: which texts share a forward pass, the longest texts first.
-        bytes_per_word: bytes that are stored for each kept word.
+        n_bytes_of_text: bytes that are stored of each text. Shape (texts,).
         device: "cpu", "mps" or "cuda".
 
     Returns:
@@ -68,7 +68,7 @@ def shard_numbers(
     most = _MOST_BYTES.get(device, _MOST_BYTES["cpu"])
     shard_of_text, number, n_batches, n_bytes = [0] * len(view.texts), -1, 0, 0
     for batch in batches:
-        more = bytes_per_word * int(kept_words([view.texts[i] for i in batch]).sum())
+        more = int(n_bytes_of_text[list(batch)].sum())
         if number < 0 or n_batches == _MOST_BATCHES or n_bytes + more > most:
             number, n_batches, n_bytes = number + 1, 0, 0
         n_batches, n_bytes = n_batches + 1, n_bytes + more

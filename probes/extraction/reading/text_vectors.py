@@ -7,42 +7,72 @@ A text of several windows has each piece from the window in which it lies farthe
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from probes.compute.memory import to_device
+from probes.common.arrays import Ints
+from probes.compute.memory import ToHost, to_device
 from probes.extraction.reading.alignment import Pieces
 from probes.extraction.reading.chats import Rendered
-from probes.extraction.reading.collectors import Collector, Storage, layer_states, to_store
+from probes.extraction.reading.collectors import (
+    Collector,
+    NotFiniteError,
+    Storage,
+    layer_states,
+    to_store,
+)
 from probes.extraction.reading.padding import PaddedWindows
 from probes.extraction.reading.shards import Shard
-from probes.extraction.reading.vectors import layer_part
+from probes.extraction.reading.vectors import layer_part, lengths_part
 from probes.extraction.reading.views import Text
 from probes.records.header import ModelRecord
 from probes.tasks.positions import Position
+from probes.tasks.task import Sublayer
+
+Splitter = Callable[[Sequence[Text]], list[Pieces]]
+"""Splits texts into pieces, as a tokenizer does."""
+
+Triple = tuple[int, Sublayer | None, Position]
+"""A layer, a site (None for the layer itself) and a position."""
+
+_INT64 = 8
+"""Bytes of the length of a bag."""
 
 
 class TextVectors(Collector):
-    """Collects a vector of each whole text for some layers and positions.
+    """Collects vectors of whole texts: one for each layer, site and position, or a bag of tokens.
+
+    A bag is stored as the vectors of all its tokens, text after text (tokens, hidden size), and the
+    number of tokens of each text (texts,).
 
     Args:
-        pairs: which layer is read at which position.
+        triples: which layer is read at which site and position.
         storage: the type in which vectors are stored.
+        split: splits texts into pieces; needed for the bytes of bags.
     """
 
     name = "text vectors"
     model_arguments: ClassVar[Mapping[str, Any]] = {"output_hidden_states": True}
 
-    def __init__(self, pairs: Sequence[tuple[int, Position]], storage: Storage = "float16") -> None:
-        self.pairs, self.storage = tuple(pairs), storage
-        self._vectors: dict[tuple[int, Position], Tensor] = {}
+    def __init__(
+        self,
+        triples: Sequence[Triple],
+        storage: Storage = "float16",
+        split: Splitter | None = None,
+    ) -> None:
+        self.triples, self.storage, self._split = tuple(triples), storage, split
+        positions = dict.fromkeys(position for *_, position in self.triples)
+        self.bags = [position for position in positions if position.is_bag]
         self._n_texts = 0
-        self._pieces: dict[Position, Tensor] = {}
+        self._stretches: dict[Position, _Stretches] = {}
+        self._vectors: dict[Triple, Tensor] = {}
+        self._tokens: dict[Triple, list[tuple[Tensor, ToHost]]] = {}
 
     @property
     def settings(self) -> dict[str, str | int]:
@@ -51,100 +81,207 @@ class TextVectors(Collector):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """One part for each layer and position."""
-        return tuple(layer_part(*x) for x in self.pairs)
+        """One part for each layer, site and position, and one with the lengths of each bag."""
+        return (*(layer_part(*x) for x in self.triples), *map(lengths_part, self.bags))
 
     def only(self, parts: Sequence[str]) -> TextVectors:
-        """A collector of some layers and positions."""
-        return TextVectors([x for x in self.pairs if layer_part(*x) in parts], self.storage)
+        """A collector of some of the parts."""
+        collector = copy(self)
+        collector.triples = tuple(x for x in self.triples if layer_part(*x) in parts)
+        collector.bags = [x for x in self.bags if lengths_part(x) in parts]
+        return collector
 
     def in_float32(self) -> TextVectors:
         """A copy of the collector with float32 storage."""
-        return TextVectors(self.pairs, "float32")
+        collector = copy(self)
+        collector.storage = "float32"
+        return collector
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
-        """Bytes of the vectors of a shard."""
-        item: int = getattr(torch, self.storage).itemsize
-        return len(self.pairs) * len(shard.texts) * model.hidden_size * item
+        """Bytes of the vectors of a shard, and of the lengths of its bags."""
+        n_rows = self._n_rows(shard)
+        n_vectors = sum(int(n_rows[position].sum()) for *_, position in self.triples)
+        n_lengths = len(self.bags) * len(shard.texts)
+        return n_vectors * model.hidden_size * self._dtype.itemsize + n_lengths * _INT64
+
+    def bytes_by_text(self, shard: Shard, model: ModelRecord) -> Ints:
+        """Bytes by which a view is cut into shards; see `Collector.bytes_by_text`."""
+        n_rows = self._n_rows(shard)
+        stored = sum(n_rows[position] for *_, position in self.triples) * self._dtype.itemsize
+        all_layers = 2 * (model.n_layers + 1) * np.maximum.reduce(list(n_rows.values()))
+        return model.hidden_size * np.maximum(stored, all_layers)
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        dtype: torch.dtype = getattr(torch, self.storage)
+        return dtype
+
+    @property
+    def _positions(self) -> list[Position]:
+        """The positions that are read, each once."""
+        return list(dict.fromkeys([*self.bags, *(position for *_, position in self.triples)]))
+
+    def _n_rows(self, shard: Shard) -> dict[Position, Ints]:
+        """Number of vectors of each text of a shard at each position. Each (texts,)."""
+        n_rows = {x: np.ones(len(shard.texts), dtype=np.int64) for x in self._positions}
+        if bags := [x for x in self._positions if x.is_bag]:
+            assert self._split is not None, "the bytes of bags need a tokenizer"
+            pieces = self._split(shard.texts)
+            n_rows |= {x: _Stretches.of(x, shard.texts, pieces).lengths.numpy() for x in bags}
+        return n_rows
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         """Begin a shard without vectors."""
         assert all(text.written for text in shard.texts)
         self._n_texts, self._vectors = len(shard.texts), {}
-        text_pairs = list(zip(shard.texts, pieces, strict=True))
-        for position in {position for _, position in self.pairs}:
-            places = [piece_at(position, text, parts) for text, parts in text_pairs]
-            self._pieces[position] = torch.tensor([-1 if x is None else x for x in places])
+        self._tokens = {x: [] for x in self.triples if x[-1].is_bag}
+        self._stretches = {x: _Stretches.of(x, shard.texts, pieces) for x in self._positions}
+
+    def prepare(self, windows: PaddedWindows) -> None:
+        """Find out which tokens of these windows are read."""
+        self._windows = windows
+        self._read = {x: stretches.read_in(windows) for x, stretches in self._stretches.items()}
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
         """Take the vectors of each text; pieces of a long one may come in several passes.
 
-        Each layer stays on the device that computed it.
+        Each layer stays on the device that computed it; a bag goes to the host at once.
         """
         states = layer_states(output)
-        for layer, position in self.pairs:
-            state = states[layer].float()
-            rows, values = _vectors_of_pass(state, position, windows, self._pieces[position])
-            if (layer, position) not in self._vectors:
-                least = -math.inf if position.kind == "max" else 0.0
-                self._vectors[layer, position] = state.new_full(
-                    (self._n_texts, state.shape[-1]), least
-                )
-            vectors, rows = self._vectors[layer, position], to_device(rows, state.device)
-            before = vectors.index_select(0, rows)
-            merged = torch.maximum(values, before) if position.kind == "max" else values + before
-            vectors.index_copy_(0, rows, merged)
+        for triple in self.triples:
+            self._take(triple, states[triple[0]])
+
+    def _take(self, triple: Triple, states: Tensor) -> None:
+        """Take what the states of a layer and site (windows, length, H) have of each text."""
+        position = triple[-1]
+        rows, values = self._vectors_of_pass(position, states.flatten(0, 1))
+        if position.is_bag:
+            peak = values.abs().max() if len(rows) else values.new_zeros(())
+            self._tokens[triple].append((rows, ToHost(values.to(self._dtype), peak)))
+            return
+        if triple not in self._vectors:
+            least = -math.inf if position.kind == "max" else 0.0
+            self._vectors[triple] = values.new_full((self._n_texts, values.shape[-1]), least)
+        vectors, rows = self._vectors[triple], to_device(rows, values.device)
+        before = vectors.index_select(0, rows)
+        merged = torch.maximum(values, before) if position.kind == "max" else values + before
+        vectors.index_copy_(0, rows, merged)
+
+    def _vectors_of_pass(self, position: Position, states: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows with something to take in a pass (n,), and the vectors in float32 (n, H)."""
+        windows = self._windows
+        if position.kind in ("mean", "max"):
+            plan = (windows.position, windows.offset, windows.weight)
+            used, offset, weight = (to_device(part, states.device) for part in plan)
+            states = states.float()
+            if position.kind == "max":
+                return windows.word, embedding_bag(used, states, offset, mode="max")
+            return windows.word, embedding_bag(
+                used, states, offset, mode="sum", per_sample_weights=weight
+            )
+        if position.kind == "first":
+            first_token = torch.arange(len(windows.first)) * windows.inputs["input_ids"].shape[1]
+            is_read = windows.first == 0
+            rows, used = windows.text[is_read], first_token[is_read]
+        else:
+            rows, used = self._read[position]
+        return rows, states.index_select(0, to_device(used, states.device)).float()
 
     def finish(self) -> dict[str, Tensor]:
-        """The vectors of each layer and position in the storage type. Each (texts, hidden size)."""
+        """Vectors in the storage type, each (texts or tokens, hidden size), and lengths of bags.
+
+        Raises:
+            NotFiniteError, OutOfRangeError: see `to_store`. The row is that of the text.
+        """
         arrays = {}
-        for (layer, position), vectors in self._vectors.items():
-            peak = float(vectors.abs().max())
-            arrays[layer_part(layer, position)] = to_store(layer, vectors, peak, self.storage)
-        return arrays
+        for triple in self.triples:
+            layer, _, position = triple
+            stretches = self._stretches[position]
+            if position.is_bag:
+                vectors, peak = _joined(self._tokens.pop(triple), int(stretches.lengths.sum()))
+            else:
+                vectors = self._vectors.pop(triple)
+                peak = float(vectors.abs().max())
+            try:
+                arrays[layer_part(*triple)] = to_store(layer, vectors, peak, self.storage)
+            except NotFiniteError as error:
+                text = torch.searchsorted(stretches.rows, error.row, right=True) - 1
+                raise NotFiniteError(layer, int(text)) from error
+        return arrays | {lengths_part(x): self._stretches[x].lengths for x in self.bags}
 
 
-def piece_at(position: Position, text: Text, pieces: Pieces) -> int | None:
-    """The piece at which a text is read; None if it is several, or the text has no such piece."""
-    if position.kind == "last":
-        index = len(pieces.ids) - position.from_end
-        return index if index >= 0 else None
+class _Stretches(NamedTuple):
+    """The pieces of some texts that are read at a position.
+
+    Attributes:
+        first, end: the first piece of each text, and the end. Each (texts,).
+        rows: the row of its first vector. Shape (texts,).
+    """
+
+    first: Tensor
+    end: Tensor
+    rows: Tensor
+
+    @classmethod
+    def of(cls, position: Position, texts: Sequence[Text], pieces: Sequence[Pieces]) -> _Stretches:
+        """The pieces that are read at `position`."""
+        ranges = [pieces_at(position, *of_text) for of_text in zip(texts, pieces, strict=True)]
+        first = torch.tensor([x.start for x in ranges])
+        end = torch.tensor([x.stop for x in ranges])
+        lengths = end - first
+        rows = lengths.cumsum(0) - lengths if position.is_bag else torch.arange(len(ranges))
+        return cls(first, end, rows)
+
+    @property
+    def lengths(self) -> Tensor:
+        """Number of pieces of each text. Shape (texts,)."""
+        return self.end - self.first
+
+    def read_in(self, windows: PaddedWindows) -> tuple[Tensor, Tensor]:
+        """Rows of the vectors to read in these windows, and the flattened positions. Each (n,)."""
+        # A piece in several windows is used in one of them.
+        used, length = windows.position, windows.inputs["input_ids"].shape[1]
+        window = used // length
+        piece, text = used % length - windows.n_prefix + windows.first[window], windows.text[window]
+        is_read = (piece >= self.first[text]) & (piece < self.end[text])
+        rows = self.rows[text] + piece - self.first[text]
+        return rows[is_read], used[is_read]
+
+
+def _joined(passes: Sequence[tuple[Tensor, ToHost]], n_rows: int) -> tuple[Tensor, float]:
+    """Vectors that passes gave for rows, in order (rows, H), and the largest absolute value.
+
+    Args:
+        passes: rows (n,), and the vectors (n, H) with their largest absolute value.
+    """
+    arrived = [(rows, *sent.wait()) for rows, sent in passes]
+    joined = torch.empty(n_rows, arrived[0][1].shape[1], dtype=arrived[0][1].dtype)
+    for rows, vectors, _ in arrived:
+        joined.index_copy_(0, rows, vectors)
+    return joined, float(torch.stack([peak for *_, peak in arrived]).max())
+
+
+def pieces_at(position: Position, text: Text, pieces: Pieces) -> range:
+    """The pieces at which a text is read; empty if it has no such piece, and for "first"."""
+    n_pieces = len(pieces.ids)
+    if position.kind in ("mean", "max") or position.name == "all":
+        return range(n_pieces)
+    if position.from_end:
+        first = n_pieces - position.from_end
+        bag = range(max(0, first), n_pieces)
+        return bag if position.is_bag else bag[: first >= 0]
     rendered = pieces.rendered or Rendered(text.words[0])
-    span = position.span(rendered.text) if position.of else rendered.span_of(position.kind)
-    if span is None:
-        return None
+    role = position.role
+    span = rendered.span_of(role) if role else position.span(rendered.text)
+    if span is None or position.kind == "first":
+        return range(0)
     assert pieces.letters is not None
     # Tokenizers drop letters such as line breaks: the piece beside one is another's.
     start, end = pieces.letters.T
     inside = np.flatnonzero((start < span[1]) & (end > span[0]))
-    return int(inside[0 if position.kind == "after" else -1]) if len(inside) else None
-
-
-def _vectors_of_pass(
-    state: Tensor, position: Position, windows: PaddedWindows, places: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Texts with something to take in these windows (n,), and the vectors (n, H).
-
-    Args:
-        state: states of one layer. Shape (windows, length, H).
-        places: see `piece_at`; -1 for none as well. Shape (texts,).
-    """
-    flat = state.flatten(0, 1)
-    if position.kind in ("mean", "max"):
-        plan = (windows.position, windows.offset, windows.weight)
-        used, offset, weight = (to_device(part, state.device) for part in plan)
-        if position.kind == "max":
-            return windows.word, embedding_bag(used, flat, offset, mode="max")
-        return windows.word, embedding_bag(
-            used, flat, offset, mode="sum", per_sample_weights=weight
-        )
-    first_token = torch.arange(len(windows.first)) * state.shape[1]
-    if position.kind == "first":
-        is_read, positions = windows.first == 0, first_token
-    else:
-        piece = places[windows.text] - windows.first
-        positions = first_token + windows.n_prefix + piece
-        is_read = (piece >= 0) & (piece < windows.n_pieces) & (places[windows.text] >= 0)
-        # A piece in several windows is used in one of them.
-        is_read &= torch.isin(positions, windows.position)
-    return windows.text[is_read], flat[to_device(positions[is_read], state.device)]
+    if not len(inside):
+        return range(0)
+    bag = range(int(inside[0]), int(inside[-1]) + 1)
+    if position.is_bag:
+        return bag
+    return bag[:1] if position.kind == "after" else bag[-1:]

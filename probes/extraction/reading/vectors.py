@@ -1,4 +1,4 @@
-"""The vectors of a view's words, or of its whole texts, read from a store."""
+"""The vectors of a view's words, of its whole texts or of bags of their tokens, from a store."""
 
 from __future__ import annotations
 
@@ -21,14 +21,20 @@ from probes.tasks.task import Sublayer
 T = TypeVar("T")
 
 
-def layer_part(layer: int, which: Position | Sublayer | None = None) -> str:
-    """The name of one layer's array in a shard.
+def layer_part(layer: int, site: Sublayer | None = None, position: Position | None = None) -> str:
+    """The name of one layer's array in a shard: ``layer-05``, ``layer-05-mlp-last``.
 
     Args:
-        which: where whole texts are read, or the site of words' vectors; None for words at layers.
+        site: None for the layer itself.
+        position: where whole texts are read; None for words.
     """
-    name = folder_name(which.name) if isinstance(which, Position) else which
-    return f"layer-{layer:02d}" + (f"-{name}" if name else "")
+    names = [f"layer-{layer:02d}", site, position and folder_name(position.name)]
+    return "-".join(name for name in names if name)
+
+
+def lengths_part(position: Position) -> str:
+    """The name of the array with the number of tokens in each text's bag (texts,)."""
+    return f"n-tokens-{folder_name(position.name)}"
 
 
 class Sharded:
@@ -68,28 +74,39 @@ class Sharded:
 
 
 class StoredVectors(Store):
-    """The vectors of a view: one per kept word, and so one per whole text.
+    """The vectors of a view: one per kept word, one per whole text, or one per token of a bag.
 
     Args:
         cache, key: see `Store`.
         view: the texts.
 
     Attributes:
-        starts: the first row of each text of the view; a text's kept words follow it. Shape
-            (texts,).
+        starts: the first row of each text of the view. Shape (texts,).
+        lengths: the number of rows of each text, which follow one another: kept words, or tokens.
+            Shape (texts,).
     """
 
-    _which: Position | Sublayer | None = None
+    _site: Sublayer | None = None
+    _position: Position | None = None
 
     def __init__(self, cache: Path, key: StoreKey, view: View) -> None:
         super().__init__(cache, key)
-        self.starts = row_of_each_text(self.shards(view), kept_words(view.texts))
+        self._shards = self.shards(view)
+        self.lengths = kept_words(view.texts)
+        self.starts = row_of_each_text(self._shards, self.lengths)
         self._derived: dict[str, Any] = {}
 
-    def of(self, which: Position | Sublayer | None) -> StoredVectors:
-        """A copy with vectors of whole texts at one position, or of words at one site."""
+    def of(self, position: Position | None = None, site: Sublayer | None = None) -> StoredVectors:
+        """A copy with vectors of whole texts at one position, or of words, at one site."""
         vectors = copy(self)
-        vectors._which = which
+        vectors._position, vectors._site = position, site
+        if position and position.is_bag:
+            vectors.lengths = np.empty_like(self.lengths)
+            for shard, lengths in zip(
+                self._shards, self.arrays(lengths_part(position)), strict=True
+            ):
+                vectors.lengths[shard.index] = lengths
+            vectors.starts = row_of_each_text(self._shards, vectors.lengths)
         return vectors
 
     @property
@@ -99,7 +116,7 @@ class StoredVectors(Store):
 
     def layer(self, index: int) -> Sharded:
         """The vectors of one layer, mapped read-only."""
-        return Sharded(self.arrays(layer_part(index, self._which)))
+        return Sharded(self.arrays(layer_part(index, self._site, self._position)))
 
     def derived(self, key: str, make: Callable[[], T]) -> T:
         """The result of `make` for `key`, which is kept until `forget_derived`.
@@ -110,7 +127,7 @@ class StoredVectors(Store):
             key: names everything that the result depends on except the vectors.
             make: computes the result.
         """
-        key = f"{self._which} {key}"
+        key = f"{self._position} {self._site} {key}"
         if key not in self._derived:
             self._derived[key] = make()
         result: T = self._derived[key]
