@@ -62,12 +62,11 @@ class Batches:
         if weighs.all():
             return self
         n_before = torch.cat([weighs.new_zeros(1, dtype=torch.int64), weighs.cumsum(0)]).cpu()
-        index, features = weighs.nonzero().flatten(), self.features
+        index, source = weighs.nonzero().flatten(), self.features
+        features = source.subset(index) if isinstance(source, Bags) else Subset(source, index)
         return replace(
             self,
-            features=features.subset(index)
-            if isinstance(features, Bags)
-            else Subset(features, index),
+            features=features,
             labels=self.labels[:, weighs],
             weights=self.weights[:, weighs],
             sentences=self.sentences[weighs],

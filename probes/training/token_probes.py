@@ -19,7 +19,6 @@ from probes.training.family import (
     ProbeFamily,
     generators_of,
     seeded_uniform,
-    shared_input,
     shared_input_gradient,
 )
 
@@ -40,6 +39,12 @@ class TokenMean(Linear):
         return super().outputs(parameters, features)
 
 
+def _token_scores(bags: TokenBags, weight: Tensor) -> Tensor:
+    """Products of each token with each row of a weight: (L, K, R, H) to (L, K, R, m)."""
+    # Many tokens times few rows: in this order twice as fast as the other one.
+    return (bags.tokens @ weight.flatten(1, 2).mT).mT.unflatten(1, weight.shape[1:3])
+
+
 class TokenMax(ProbeFamily):
     """f_c(x) = max_t (w_c · x_t) + b_c.
 
@@ -53,10 +58,8 @@ class TokenMax(ProbeFamily):
         self, n_layers: int, seeds: list[int], n_features: int, n_outputs: int
     ) -> Parameters:
         """Draw directions from the uniform distribution over ±1/√H, alike for all layers."""
-        n_directions = 1 if n_outputs == 2 else n_outputs
-        weight = seeded_uniform(
-            n_layers, generators_of(seeds), (n_directions, n_features), n_features
-        )
+        shape = 1 if n_outputs == 2 else n_outputs, n_features
+        weight = seeded_uniform(n_layers, generators_of(seeds), shape, n_features)
         return [weight, torch.zeros(n_layers, len(seeds), n_outputs)]
 
     def outputs(self, parameters: Parameters, features: TokenBags) -> Tensor:
@@ -78,9 +81,7 @@ class TokenMax(ProbeFamily):
         return [weight, errors.sum(-1)]
 
     def _padded_scores(self, parameters: Parameters, bags: TokenBags) -> Tensor:
-        weight = parameters[0]
-        scores = shared_input(bags.tokens, weight, weight.new_zeros(weight.shape[:3]))
-        return bags.padded(scores, -math.inf)
+        return bags.padded(_token_scores(bags, parameters[0]), -math.inf)
 
     def _logits(self, parameters: Parameters, largest: Tensor) -> Tensor:
         bias = parameters[1][..., None]
@@ -138,8 +139,7 @@ class Attention(ProbeFamily):
         self, parameters: Parameters, bags: TokenBags
     ) -> tuple[Tensor, Tensor]:
         """α (L, K, h, N, T) and the values of tokens (L, K, h, C, N, T), 0 beyond a text's end."""
-        weight = parameters[0]
-        rows = shared_input(bags.tokens, weight, weight.new_zeros(weight.shape[:3]))
+        rows = _token_scores(bags, parameters[0])
         attention = bags.padded(rows[:, :, : self.heads], -math.inf).softmax(-1)
         values = bags.padded(rows[:, :, self.heads :], 0.0)
         return attention, values.unflatten(2, (self.heads, -1))
