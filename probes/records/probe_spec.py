@@ -60,18 +60,10 @@ PROBES: dict[str, ProbeSpec] = {
     "mean-difference": ProbeSpec(family="mean-difference", learning_rate=0, epochs=0),
     "sparse": ProbeSpec(family="sparse", learning_rate=0, epochs=0),
     "token-max": ProbeSpec(
-        family="token-max", learning_rate=0.005, batch=64, epochs=20, min_steps=300, checks=10
-    ),
-    "attention": ProbeSpec(
-        family="attention",
-        hidden=4,
-        learning_rate=0.005,
-        batch=64,
-        epochs=20,
-        min_steps=300,
-        checks=10,
+        family="token-max", learning_rate=0.02, batch=64, epochs=5, min_steps=300, checks=10
     ),
 }
+PROBES["attention"] = PROBES["token-max"].model_copy(update={"family": "attention", "hidden": 4})
 PROBES |= {
     name: PROBES["linear"].model_copy(update={"family": name})
     for name in ("token-mean", "multi-layer")

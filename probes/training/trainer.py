@@ -107,7 +107,10 @@ class MinibatchFit:
         """Start from `parameters`, which later steps update in place."""
         self._parameters = parameters
         trainer, strengths = self.trainer, self.strengths
-        self._adam = Adam(parameters, trainer.spec.learning_rate)
+        rate, n_features = trainer.spec.learning_rate, trainer.train.features.shape[2]
+        # One weight per feature, as in convex probes.
+        rate = convex_rate(trainer.spec, n_features) if trainer.family.reads_tokens else rate
+        self._adam = Adam(parameters, rate)
         checks = trainer.spec.checks
         self._check_at = {math.ceil(self.n_steps * i / checks) for i in range(1, checks + 1)}
         self.best = FittedProbes(

@@ -157,7 +157,7 @@ PLUG_IN = PROBES["linear"].model_copy(update={"family": "mine"})
         ("description_length", "pos", PROBES["mlp"], "only convex probes have an online code"),
         ("description_length", "depth", PROBES["linear"], "it is not defined for regression"),
         ("malformed", "pos", PROBES["mlp"], ""),
-        ("malformed", "pos", PLUG_IN, "only linear, mlp, mean-difference, sparse probes are applied to other text"),
+        ("malformed", "pos", PLUG_IN, "only linear, mlp, mean-difference, sparse, token-mean probes are applied to other text"),
         ("malformed", "tree-depth", PROBES["mlp"], "a malformed sentence need not have the label of the whole one"),
     ],
 )  # fmt: skip
