@@ -8,7 +8,11 @@ each layer,
 - ``layer-03.mean`` and ``layer-03.scale`` (H,), by which features are standardised: a linear probe
   computes weight · ((x − mean) · scale) + bias from the mean vector x of an example's span, or the
   concatenated ones of two spans;
-- with `--project`, ``projection`` P (hidden size, dimensions) and ``layer-03.projected-scale``: the
+- of probes of all tokens, weight and bias of the formulas in `probes.training.token_probes`, which
+  read the tokens of a text, standardised by mean and scale of single tokens;
+- of `multi-layer`, the weight (C, layers × P) for the layers up to this one, lowest first, each of
+  which has its own mean, scale and projected-scale;
+- with `--project` and in `multi-layer`, ``projection`` P (hidden size, dimensions) and ``layer-03.projected-scale``: the
   standardised values of each span are multiplied by P, and the result by this scale;
 - of regressions, ``label-unit``, the mean and deviation of training labels in float64: a probe
   predicts standardised labels.

@@ -9,6 +9,7 @@ import torch
 from tiny_runs import run
 from transformers import AutoModel, AutoTokenizer
 
+from probes import LayerProbe, read_probe
 from probes.common.errors import UserError
 from probes.records.parameters import read_parameters
 from probes.records.record_files import read_arrays
@@ -57,6 +58,7 @@ def made(tiny_bert, texts, tmp_path_factory):
         (path,) = folder.rglob(f"*-scores-{result.key[:8]}.json")
         stored = read_arrays(path)["predicted"][:, 0], read_parameters(folder / "cache", result.key)
         found[result.task.name.split("@")[0], result.probe.family] = result, *stored
+    found["folder"] = path.parent
     return found, tokens
 
 
@@ -110,6 +112,21 @@ def test_stored_parameters_give_the_stored_predictions(made, family, label):
         assert clear.mean() > 0.8
         assert np.array_equal(outputs.argmax(1)[clear], predicted[layer][clear])
     assert result.score(1) > (0.9 if (label, family) == ("mood", "attention") else 0)
+
+
+def test_a_probe_fitted_to_tokens_is_read_as_a_probe_of_their_mean(made):
+    found, tokens = made
+    probe = read_probe(found["folder"], "mood@all", 2, "token-mean")
+    result, predicted, parameters = found["mood", "token-mean"]
+    means = np.stack([text[2].mean(0) for text in tokens])
+    expected = np.array(result.examples.classes)[predicted[2]]
+    outputs = np.stack([outputs_of("token-mean", parameters, 2, text) for text in tokens])
+    np.testing.assert_allclose(probe.decision_function(means), np.diff(outputs)[:, 0], atol=1e-5)
+    assert (probe.predict(means) == expected).mean() > 0.95
+    with pytest.raises(UserError, match="attention reads more than one vector; name one of linear"):
+        read_probe(found["folder"], "mood@all", 2, "attention")
+    with pytest.raises(ValueError, match="token-mean probes read all tokens of a text"):
+        LayerProbe("token-mean").fit(means, expected)
 
 
 def test_numbers_of_parameters(made, tiny_bert):

@@ -9,8 +9,8 @@ from planted_examples import N_CLASSES, N_LAYERS, planted, with_cells, with_cont
 from sklearn.linear_model import Ridge
 
 from probes.records.probe_spec import PROBES
-from probes.training.batches import bootstrap_weights
 from probes.training.bags import Bags
+from probes.training.batches import bootstrap_weights
 from probes.training.families import FOR_CLASSES, READ_TOKENS
 from probes.training.features import InMemory
 from probes.training.fit import FitSeed, fit, predict
