@@ -351,7 +351,8 @@ class TaskContext(ModelContext):
             room: bytes in which features may be held; see `ProbingData.features`.
         """
         data, spec = self.data, self.spec
-        features, standardisation, layers_read = data.of_family(spec, layers, room)
+        standardisation = data.read_by(spec, layers, room)
+        features, layers_read = standardisation.features, data.layers_read(spec, layers)
         other_labels = {split: data.standardised(array) for split, array in (labels or {}).items()}
         train = data.batches("train", features["train"], other_labels, in_training)
         # Distances of `MeanDifference` are those of vectors before they are standardised.

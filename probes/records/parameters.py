@@ -12,8 +12,9 @@ each layer,
   read the tokens of a text, standardised by mean and scale of single tokens;
 - of `multi-layer`, the weight (C, layers × P) for the layers up to this one, lowest first, each of
   which has its own mean, scale and projected-scale;
-- with `--project` and in `multi-layer`, ``projection`` P (hidden size, dimensions) and ``layer-03.projected-scale``: the
-  standardised values of each span are multiplied by P, and the result by this scale;
+- with `--project`, and of `multi-layer`, ``projection`` P (hidden size, dimensions) and
+  ``layer-03.projected-scale``: the standardised values of each span are multiplied by P, and the
+  result by this scale;
 - of regressions, ``label-unit``, the mean and deviation of training labels in float64: a probe
   predicts standardised labels.
 

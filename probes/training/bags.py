@@ -10,7 +10,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from probes.training.features import Features, InMemory, Subset
+from probes.training.features import Features, InMemory
 
 TOKENS_AT_ONCE = 1 << 13
 """Tokens that an evaluation reads at a time, unless a single text has more."""
@@ -28,40 +28,22 @@ class TokenBags:
     tokens: Tensor
     lengths: Tensor
 
-    @cached_property
-    def rows(self) -> Tensor:
-        """The text of each token. Shape (m,)."""
-        return _repeated(torch.arange(len(self.lengths)), self.lengths).to(self.tokens.device)
-
-    @cached_property
-    def _slots(self) -> Tensor:
-        """Index of each token where all texts are as long as the longest. Shape (m,)."""
-        width, n_before = int(self.lengths.max()), self.lengths.cumsum(0) - self.lengths
-        shift = torch.arange(len(self.lengths)) * width - n_before
-        slots = torch.arange(int(self.lengths.sum())) + _repeated(shift, self.lengths)
-        return slots.to(self.tokens.device)
-
     def padded(self, scores: Tensor, fill: float) -> Tensor:
         """Scores of tokens by text, padded to the longest: (…, m) to (…, n, T)."""
         n_texts, width = len(self.lengths), int(self.lengths.max())
+        # Tokens move by what is added to the texts before theirs.
+        shift = torch.arange(n_texts) * width - (self.lengths.cumsum(0) - self.lengths)
+        slots = torch.arange(scores.shape[-1]) + shift.repeat_interleave(self.lengths)
         padded = scores.new_full((*scores.shape[:-1], n_texts * width), fill)
-        padded[..., self._slots] = scores
+        padded[..., slots.to(scores.device)] = scores
         return padded.unflatten(-1, (n_texts, width))
-
-    def unpadded(self, scores: Tensor) -> Tensor:
-        """The inverse of `padded`."""
-        return scores.flatten(-2).index_select(-1, self._slots)
 
     def means(self) -> Tensor:
         """The mean of each text's tokens. Shape (L, n, H)."""
-        n_layers, _, n_features = self.tokens.shape
-        total = self.tokens.new_zeros(n_layers, len(self.lengths), n_features)
-        total.index_add_(1, self.rows, self.tokens)
+        text = torch.arange(len(self.lengths)).repeat_interleave(self.lengths)
+        total = self.tokens.new_zeros(len(self.tokens), len(self.lengths), self.tokens.shape[2])
+        total.index_add_(1, text.to(total.device), self.tokens)
         return total / self.lengths.to(total)[:, None]
-
-
-def _repeated(values: Tensor, times: Tensor) -> Tensor:
-    return values.repeat_interleave(times, -1)
 
 
 class Bags(Features):
@@ -89,13 +71,6 @@ class Bags(Features):
     def kept_block(self, part: slice) -> TokenBags:  # type: ignore[override]
         """`block` for repeated reading."""
         return TokenBags(self.tokens.kept_block(self._rows(part)), self.lengths[part])
-
-    def subset(self, index: Tensor) -> Bags:
-        """Some texts."""
-        kept = torch.zeros(len(self.lengths), dtype=torch.bool)
-        kept[index.cpu()] = True
-        rows = _repeated(kept, self.lengths).nonzero().flatten()
-        return Bags(Subset(self.tokens, rows), self.lengths[kept])
 
     def means(self) -> InMemory:
         """Features that are the mean of each text's tokens."""

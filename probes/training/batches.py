@@ -57,16 +57,14 @@ class Batches:
         return replace(self, labels=selected(self.labels), weights=selected(self.weights))
 
     def without_unused(self) -> Batches:
-        """A copy without the examples whose weight is 0 in every cell."""
+        """A copy without the examples whose weight is 0 in every cell; bags of tokens keep them."""
         weighs = (self.weights != 0).any(0)
-        if weighs.all():
+        if weighs.all() or isinstance(self.features, Bags):
             return self
         n_before = torch.cat([weighs.new_zeros(1, dtype=torch.int64), weighs.cumsum(0)]).cpu()
-        index, source = weighs.nonzero().flatten(), self.features
-        features = source.subset(index) if isinstance(source, Bags) else Subset(source, index)
         return replace(
             self,
-            features=features,
+            features=Subset(self.features, weighs.nonzero().flatten()),
             labels=self.labels[:, weighs],
             weights=self.weights[:, weighs],
             sentences=self.sentences[weighs],

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -39,20 +40,6 @@ _MEMORY = Memory()
 
 _NARROW = 64
 """Dimensions to which `MULTI_LAYER` probes project the vectors of each layer, at most."""
-
-
-class FamilyFeatures(NamedTuple):
-    """Features that the probes of a family read at L layers.
-
-    Attributes:
-        by_split: features by split; those of train in training order.
-        standardisation: what standardises `layers`.
-        layers: layers that are read; more than L for probes that read several.
-    """
-
-    by_split: Mapping[str, Features]
-    standardisation: Standardisation
-    layers: Sequence[int]
 
 
 class ProbingData:
@@ -117,10 +104,9 @@ class ProbingData:
         n_examples = sum(len(part.examples) for part in self.examples.splits.values())
         n_tokens = 0
         if reads_tokens(spec):
-            lengths = np.concatenate([*map(self._lengths, SPLITS)])
+            lengths = np.concatenate([self._lengths(split) for split in SPLITS])
             n_examples, n_tokens = int(lengths.sum()), int(lengths.mean())
-        if spec.family == MULTI_LAYER:
-            # The layers side by side, and each of them alone.
+        if spec.family == MULTI_LAYER:  # layers side by side, and each alone
             n_features = 2 * self.n_layers * self._narrow * self.examples.n_spans
         if n_concatenated > 1:
             n_read += n_features  # A block is in memory both before and after it is concatenated.
@@ -138,60 +124,70 @@ class ProbingData:
         # Probes of several layers are of different widths.
         return (1 if spec.family == MULTI_LAYER else size), room
 
-    def of_family(self, spec: ProbeSpec, layers: Sequence[int], room: int = 0) -> FamilyFeatures:
-        """Features of some layers as the probes of a family read them.
+    def read_by(self, spec: ProbeSpec, layers: Sequence[int], room: int = 0) -> Standardisation:
+        """Features of some layers as the probes of a family read them, by split.
 
         Args:
-            layers: a single one for `MULTI_LAYER`, which reads all layers up to it.
+            layers: a single one for `MULTI_LAYER`; the result is of its `layers_read`.
             room: see `features`.
         """
         if spec.family == MULTI_LAYER:
-            (layer,) = layers
-            return self._up_to(layer, room)
-        if reads_tokens(spec):
-            tokens = self._standardised("tokens", layers, room)
-            bags = {split: Bags(x, self._lengths(split)) for split, x in tokens.items()}
-            return FamilyFeatures(bags, self._standardisation("tokens", layers), layers)
-        return FamilyFeatures(self.features(layers, room), self.standardisation(layers), layers)
+            return self._side_by_side(self.layers_read(spec, layers), room)
+        if not reads_tokens(spec):
+            return self.standardisation(layers)._replace(features=self.features(layers, room))
+        tokens, bags = self._of_tokens, {}
+        for split, features in tokens.features(layers, room).items():
+            bags[split] = Bags(features, torch.from_numpy(self._lengths(split)))
+        return tokens.standardisation(layers)._replace(features=bags)
 
-    def _up_to(self, layer: int, room: int) -> FamilyFeatures:
-        """Features of all layers up to one, each projected and standardised, side by side."""
+    def layers_read(self, spec: ProbeSpec, layers: Sequence[int]) -> Sequence[int]:
+        """The layers that the probes of some layers read: of `MULTI_LAYER` all up to the last."""
+        if spec.family != MULTI_LAYER:
+            return layers
         # No block writes the embedding output.
-        layers = range(1 if self.examples.task.site else 0, layer + 1)
-        narrow = [self._derived("narrow", [x], partial(self._narrowed, room=room)) for x in layers]
-        by_split: dict[str, Features] = {
-            split: self.computed_once(SideBySide([x.features[split] for x in narrow]), room)
+        return range(1 if self.examples.task.site else 0, layers[-1] + 1)
+
+    def _side_by_side(self, layers: Sequence[int], room: int) -> Standardisation:
+        """Projected features of several layers as those of one."""
+        parts = [self._derived("narrow", [x], partial(self._narrowed, room)) for x in layers]
+        features = {
+            split: self.computed_once(SideBySide([part.features[split] for part in parts]), room)
             for split in SPLITS
         }
-        mean, scale, projected_scale = (
+        mean, scale, last_scale = (
             torch.cat(tensors)
-            for tensors in zip(*((x.mean, x.scale, x.last_scale) for x in narrow), strict=True)
+            for tensors in zip(*((x.mean, x.scale, x.last_scale) for x in parts), strict=True)
         )
-        matrix = narrow[0].projection
-        together = Standardisation(by_split, mean, scale, matrix, projected_scale)
-        return FamilyFeatures(by_split, together, layers)
+        return Standardisation(features, mean, scale, parts[0].projection, last_scale)
 
     @property
     def _narrow(self) -> int:
         hidden: int = self._vectors.manifest["model"]["hidden_size"]
         return self._project or min(hidden, _NARROW)
 
-    def _narrowed(self, layers: Sequence[int], room: int) -> Standardisation:
-        """Projected features of one layer, which the probes of all layers above read."""
+    def _narrowed(self, room: int, layers: Sequence[int]) -> Standardisation:
+        """Projected features of one layer, kept for the probes of all layers above."""
         narrow = standardise(self._vectors, layers, self._rows, self._narrow, self.device)
-        kept = {split: self._kept(x, room) for split, x in narrow.features.items()}
+        on_cpu = self.device.type == "cpu"
+        kept = {
+            split: self.computed_once(x, room) if on_cpu else loaded_features(x)
+            for split, x in narrow.features.items()
+        }
         return narrow._replace(features=kept)
 
-    def _kept(self, features: Features, room: int) -> Features:
-        """Features that are not computed anew for each reader."""
-        if self.device.type != "cpu":
-            return loaded_features(features)
-        return CachedOnce(features, self._storage(room))
+    @cached_property
+    def _of_tokens(self) -> ProbingData:
+        """A copy for features in which each token of a text is an example."""
+        tokens = copy(self)
+        vars(tokens).pop("_spans_digest", None)
+        rows = {split: SpanRows.of(spans).rows.numpy() for split, (spans,) in self._rows.items()}
+        tokens._rows = {split: [np.stack([x, x + 1], axis=1)] for split, x in rows.items()}
+        return tokens
 
-    def _lengths(self, split: str) -> torch.Tensor:
+    def _lengths(self, split: str) -> Ints:
         """The number of tokens of each text. Shape (n,)."""
-        (rows,) = self._rows[split]
-        return torch.from_numpy(rows[:, 1] - rows[:, 0])
+        (spans,) = self._rows[split]
+        return spans[:, 1] - spans[:, 0]
 
     def features(self, layers: Sequence[int], room: int = 0) -> dict[str, Features]:
         """Standardised features of some layers, by split; those of train in training order.
@@ -201,21 +197,17 @@ class ProbingData:
                 later readers while all have room together. Without room it writes a scratch file,
                 which lives as long as they do.
         """
-        return self._standardised("features", layers, room)
-
-    def _standardised(self, kind: str, layers: Sequence[int], room: int) -> dict[str, Features]:
-        """Standardised features by split, of examples or ("tokens") of single tokens."""
         if self.device.type != "cpu":
-            by_split = self._standardisation(kind, layers).features
+            by_split = self.standardisation(layers).features
             return {split: loaded_features(x) if room else x for split, x in by_split.items()}
         storage = self._storage(room)
 
         def with_cache(layers: Sequence[int]) -> dict[str, Features]:
-            by_split = self._standardisation(kind, layers).features
+            by_split = self.standardisation(layers).features
             once = {split: CachedOnce(by_split[split], storage) for split in ("train", "dev")}
             return {**by_split, **once}
 
-        return self._derived(kind, layers, with_cache) if room else with_cache(layers)
+        return self._derived("features", layers, with_cache) if room else with_cache(layers)
 
     def _storage(self, room: int) -> Memory | Path:
         """Place where features are kept on a CPU."""
@@ -235,17 +227,7 @@ class ProbingData:
 
     def standardisation(self, layers: Sequence[int]) -> Standardisation:
         """Standardised features of some layers, with the parameters that standardise them."""
-        return self._standardisation("features", layers)
-
-    def _standardisation(self, kind: str, layers: Sequence[int]) -> Standardisation:
-        make = partial(self._standardise, rows=self._token_rows if kind == "tokens" else self._rows)
-        return self._derived(f"standardisation of {kind}", layers, make)
-
-    @cached_property
-    def _token_rows(self) -> dict[str, list[Ints]]:
-        """Each token as a span of one row, in the form of `_rows`."""
-        rows = {split: SpanRows.of(spans).rows.numpy() for split, (spans,) in self._rows.items()}
-        return {split: [np.stack([x, x + 1], axis=1)] for split, x in rows.items()}
+        return self._derived("standardisation", layers, self._standardise)
 
     def _derived(self, kind: str, layers: Sequence[int], make: Callable[[Sequence[int]], T]) -> T:
         """Cache of what is derived from stored vectors, keyed by layers and spans."""
@@ -259,10 +241,8 @@ class ProbingData:
             digest.update(repr(spans.shape).encode() + spans.tobytes())
         return digest.hexdigest()
 
-    def _standardise(
-        self, layers: Sequence[int], rows: Mapping[str, Sequence[Ints]]
-    ) -> Standardisation:
-        return standardise(self._vectors, layers, rows, self._project, self.device)
+    def _standardise(self, layers: Sequence[int]) -> Standardisation:
+        return standardise(self._vectors, layers, self._rows, self._project, self.device)
 
     def concatenated(self, first: int, layers: Sequence[int], room: int = 0) -> dict[str, Features]:
         """Features of one layer concatenated with those of each of some others, by split.

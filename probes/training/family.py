@@ -16,7 +16,7 @@ without the biases.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -129,12 +129,12 @@ class ProbeFamily(ABC):
 
     @contextmanager
     def _features_unchanged(self, features: Any) -> Iterator[None]:
-        read: Tensor = getattr(features, "tokens", features)  # those of a bag
-        version = read._version  # torch counts the writes to a tensor
+        values: Tensor = getattr(features, "tokens", features)  # those of a bag
+        version = values._version  # torch counts the writes to a tensor
         try:
             yield
         finally:
-            if read._version != version:
+            if values._version != version:
                 raise ValueError(
                     f"{type(self).__name__} writes to its features, which other steps and cells "
                     "read too; work on a copy of them"
@@ -154,20 +154,6 @@ def shared_input_gradient(features: Tensor, errors: Tensor) -> Tensor:
     n_layers, n_cells, n_outputs, n_examples = errors.shape
     tall = errors.reshape(n_layers, n_cells * n_outputs, n_examples)
     return torch.bmm(tall, features).view(n_layers, n_cells, n_outputs, -1)
-
-
-def generators_of(seeds: Sequence[int]) -> list[torch.Generator]:
-    """A generator of random numbers for each seed."""
-    return [torch.Generator().manual_seed(seed) for seed in seeds]
-
-
-def seeded_uniform(
-    n_layers: int, generators: Sequence[torch.Generator], shape: tuple[int, ...], fan_in: int
-) -> Tensor:
-    """Numbers from the uniform distribution over ±1/√fan-in, alike for all layers. (L, K, …)."""
-    cells = [torch.rand(shape, generator=generator) * 2 - 1 for generator in generators]
-    numbers = torch.stack(cells) / fan_in**0.5
-    return numbers.expand(n_layers, *numbers.shape).clone()
 
 
 class Linear(ProbeFamily):
@@ -208,13 +194,24 @@ class MLP(ProbeFamily):
     ) -> Parameters:
         """Draw from the uniform distribution over ±1/√fan-in, alike for all layers."""
         shapes = (
-            ((self.hidden, n_features), n_features),
-            ((self.hidden,), n_features),
-            ((n_outputs, self.hidden), self.hidden),
-            ((n_outputs,), self.hidden),
+            (n_features, self.hidden, n_features),
+            (n_features, self.hidden),
+            (self.hidden, n_outputs, self.hidden),
+            (self.hidden, n_outputs),
         )
-        generators = generators_of(seeds)
-        return [seeded_uniform(n_layers, generators, *shape) for shape in shapes]
+        per_seed = []
+        for seed in seeds:
+            generator = torch.Generator().manual_seed(seed)
+            per_seed.append(
+                [
+                    (torch.rand(shape, generator=generator) * 2 - 1) / fan_in**0.5
+                    for fan_in, *shape in shapes
+                ]
+            )
+        return [
+            torch.stack(tensors).expand(n_layers, *torch.stack(tensors).shape).clone()
+            for tensors in zip(*per_seed, strict=True)
+        ]
 
     def outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
         """V relu(U x + a) + b. Shape (L, K, C, N)."""

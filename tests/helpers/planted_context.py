@@ -79,7 +79,7 @@ def planted_data(vectors, labels, kind="classification", metric="accuracy", word
     )
     data = ProbingData(examples, view, store, torch.device("cpu"), project=None)
     # Neither in memory nor in files.
-    data.features = lambda layers, room: data.standardisation(layers).features
+    data.features = lambda layers, room: data._standardise(layers).features
     data.computed_once = lambda features, room: features
     return data
 

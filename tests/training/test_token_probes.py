@@ -6,15 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from planted_examples import SETS, one_cell
+from planted_examples import one_cell
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from probes import ProbeFamily
 from probes.records.probe_spec import PROBES
 from probes.training.bags import Bags, TokenBags
 from probes.training.features import InMemory
 from probes.training.fit import FitSeed, fit, margins, predict
-from probes.training.losses import BinaryCrossEntropy, CrossEntropy, SquaredError
 from probes.training.token_probes import Attention, TokenMax, TokenMean
 
 N_FEATURES = 6
@@ -73,17 +71,11 @@ def plain_attention(parameters, tokens, lengths, heads=3):
 
 
 FAMILIES = {"token-max": (TokenMax(), plain_max), "attention": (Attention(3), plain_attention)}
-LOSSES = [
-    (CrossEntropy(), 2),
-    (CrossEntropy(), 3),
-    (SquaredError(), 1),
-    (BinaryCrossEntropy(SETS), 3),
-]
 
 
 @pytest.mark.parametrize(("family", "plain"), FAMILIES.values(), ids=FAMILIES)
-@pytest.mark.parametrize(("loss", "n_outputs"), LOSSES)
-def test_outputs_and_gradients_are_those_of_plain_torch(family, plain, loss, n_outputs):
+@pytest.mark.parametrize("n_outputs", [1, 2, 3])
+def test_outputs_are_those_of_plain_torch(family, plain, n_outputs):
     torch.manual_seed(0)
     tokens = torch.randn(2, int(LENGTHS.sum()), N_FEATURES)
     bags = TokenBags(tokens, LENGTHS)
@@ -97,16 +89,6 @@ def test_outputs_and_gradients_are_those_of_plain_torch(family, plain, loss, n_o
             of_cell = [p[layer : layer + 1, cell : cell + 1] for p in parameters]
             expected = plain(of_cell, tokens[layer], LENGTHS)
             torch.testing.assert_close(outputs[layer, cell], expected)
-    labels = torch.tensor([[0, 1, 1, 0, 1], [1, 1, 0, 0, 0]])
-    if n_outputs == 1:
-        labels = labels.float() + 0.3
-    weights = torch.rand(2, len(LENGTHS))
-    errors = lambda o: loss.errors(o, labels, weights)  # noqa: E731
-    ours = family.gradient(parameters, bags, errors)
-    inherited = ProbeFamily.backward(family, parameters, bags, errors)
-    for gradient, wanted in zip(ours, inherited, strict=True):
-        torch.testing.assert_close(gradient, wanted)
-        assert wanted.abs().max() > 0.01
 
 
 def trained_by_plain_torch(plain, start, data, spec):
@@ -277,6 +259,3 @@ def test_parts_of_an_evaluation_are_cut_by_tokens_and_hold_every_text_once(monke
     assert torch.equal(whole, x)
     expected = [text.mean().item() for text in x.flatten().split(LENGTHS.tolist())]
     assert bags.means().values.flatten().tolist() == pytest.approx(expected)
-    some = bags.subset(torch.tensor([0, 2, 3]))
-    assert some.lengths.tolist() == [3, 7, 2]
-    assert some.block(slice(1, 3)).tokens.flatten().tolist() == [4, 5, 6, 7, 8, 9, 10, 11, 12]
