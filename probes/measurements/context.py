@@ -41,7 +41,7 @@ from probes.tasks.task import Task
 from probes.tasks.validation import TaskError
 from probes.training.batches import Batches
 from probes.training.dataset import ProbingData
-from probes.training.families import family_of, is_convex
+from probes.training.families import family_of, is_convex, reads_tokens
 from probes.training.family import FittedProbes
 from probes.training.fit import FitSeed, fit, fit_steps, margins, predict
 from probes.training.fitted import parameters_by_name
@@ -327,13 +327,21 @@ class TaskContext(ModelContext):
         from_scored &= bool(data.n_outputs) and is_convex(self.spec)
         # Before features are held: probes that are not stored are fitted again.
         scored = self.parameters(layers) if from_scored else None
-        steps = fit_steps(self.spec, data.sentences("train"), data.n_outputs, seeds, in_training)
+        sentences = data.sentences("train")
+        if is_convex(self.spec) and reads_tokens(self.spec):  # fitted to single tokens
+            sentences = sentences.repeat_interleave(torch.from_numpy(data.lengths("train")))
+        steps = fit_steps(self.spec, sentences, data.n_outputs, seeds, in_training)
         with self.bar(len(groups) * steps):
             return concatenated_fits(
                 self._fits_of_group(
-                    *group, seeds, labels, in_training, scored and probes_of(scored, group[0])
+                    layers,
+                    room,
+                    seeds,
+                    labels,
+                    in_training,
+                    probes_of(scored, layers) if scored else None,
                 )
-                for group in groups
+                for layers, room in groups
             )
 
     def _fits_of_group(

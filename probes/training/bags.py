@@ -36,7 +36,8 @@ class TokenBags:
         slots = torch.arange(scores.shape[-1]) + shift.repeat_interleave(self.lengths)
         padded = scores.new_full((*scores.shape[:-1], n_texts * width), fill)
         padded[..., slots.to(scores.device)] = scores
-        return padded.unflatten(-1, (n_texts, width))
+        by_text: Tensor = padded.unflatten(-1, (n_texts, width))
+        return by_text
 
     def means(self) -> Tensor:
         """The mean of each text's tokens. Shape (L, n, H)."""

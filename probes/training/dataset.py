@@ -104,7 +104,7 @@ class ProbingData:
         n_examples = sum(len(part.examples) for part in self.examples.splits.values())
         n_tokens = 0
         if reads_tokens(spec):
-            lengths = np.concatenate([self._lengths(split) for split in SPLITS])
+            lengths = np.concatenate([self.lengths(split) for split in SPLITS])
             n_examples, n_tokens = int(lengths.sum()), int(lengths.mean())
         if spec.family == MULTI_LAYER:  # layers side by side, and each alone
             n_features = 2 * self.n_layers * self._narrow * self.examples.n_spans
@@ -137,7 +137,7 @@ class ProbingData:
             return self.standardisation(layers)._replace(features=self.features(layers, room))
         tokens, bags = self._of_tokens, {}
         for split, features in tokens.features(layers, room).items():
-            bags[split] = Bags(features, torch.from_numpy(self._lengths(split)))
+            bags[split] = Bags(features, torch.from_numpy(self.lengths(split)))
         return tokens.standardisation(layers)._replace(features=bags)
 
     def layers_read(self, spec: ProbeSpec, layers: Sequence[int]) -> Sequence[int]:
@@ -184,7 +184,7 @@ class ProbingData:
         tokens._rows = {split: [np.stack([x, x + 1], axis=1)] for split, x in rows.items()}
         return tokens
 
-    def _lengths(self, split: str) -> Ints:
+    def lengths(self, split: str) -> Ints:
         """The number of tokens of each text. Shape (n,)."""
         (spans,) = self._rows[split]
         return spans[:, 1] - spans[:, 0]

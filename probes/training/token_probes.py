@@ -88,7 +88,8 @@ class Attention(ProbeFamily):
         rows = _token_scores(features, weight)
         attention = features.padded(rows[:, :, : self.heads], -math.inf).softmax(-1)
         values = features.padded(rows[:, :, self.heads :], 0.0).unflatten(2, (self.heads, -1))
-        return (attention[:, :, :, None] * values).sum((2, -1)) + bias[..., None]
+        sums: Tensor = (attention[:, :, :, None] * values).sum((2, -1))
+        return sums + bias[..., None]
 
 
 def _drawn(n_layers: int, seeds: list[int], n_rows: int, n_features: int) -> Tensor:
@@ -101,4 +102,5 @@ def _drawn(n_layers: int, seeds: list[int], n_rows: int, n_features: int) -> Ten
 def _token_scores(bags: TokenBags, weight: Tensor) -> Tensor:
     """Products of each token with each row of a weight: (L, K, R, H) to (L, K, R, m)."""
     # Many tokens times few rows: in this order twice as fast as in that of `shared_input`.
-    return (bags.tokens @ weight.flatten(1, 2).mT).mT.unflatten(1, weight.shape[1:3])
+    scores: Tensor = (bags.tokens @ weight.flatten(1, 2).mT).mT.unflatten(1, weight.shape[1:3])
+    return scores
