@@ -30,7 +30,6 @@ from probes.run.job_record import record_of
 from probes.run.jobs import Job, layers_of
 from probes.run.model_run import ModelRun
 from probes.run.settings import options_of
-from probes.training.families import MULTI_LAYER
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ class Runner:
         reader.require_served(run.task(job.task), job.measurement)
         run.require_head(job)
         layers = {*_layers(run), *job.extent, *(scores.layers if scores else ())}
-        reader.need(range(max(layers) + 1) if job.family == MULTI_LAYER else layers)
+        reader.need(run.layers_read(layers))
         context, clock = self._context(run, reader, job), time.perf_counter()
         measured = _measure_in_groups(job, context)
         seconds = {"measure": time.perf_counter() - clock}

@@ -106,8 +106,8 @@ class ProbingData:
         if reads_tokens(spec):
             lengths = np.concatenate([self.lengths(split) for split in SPLITS])
             n_examples, n_tokens = int(lengths.sum()), int(lengths.mean())
-        if spec.family == MULTI_LAYER:  # layers side by side, and each alone
-            n_features = 2 * self.n_layers * self._narrow * self.examples.n_spans
+        if spec.family == MULTI_LAYER:
+            n_features = self.n_layers * self._narrow * self.examples.n_spans
         if n_concatenated > 1:
             n_read += n_features  # A block is in memory both before and after it is concatenated.
         work = Work(
@@ -121,8 +121,8 @@ class ProbingData:
             n_tokens=n_tokens,
         )
         size, room = group_layers(memory, self.device, work)
-        # Probes of several layers are of different widths.
-        return (1 if spec.family == MULTI_LAYER else size), room
+        # Probes of several layers differ in width. They read layers side by side, and each alone.
+        return (1, 2 * room) if spec.family == MULTI_LAYER else (size, room)
 
     def read_by(self, spec: ProbeSpec, layers: Sequence[int], room: int = 0) -> Standardisation:
         """Features of some layers as the probes of a family read them, by split.

@@ -13,6 +13,7 @@ from probes.records.probe_spec import PROBES
 from probes.training.bags import Bags, TokenBags
 from probes.training.features import InMemory
 from probes.training.fit import FitSeed, fit, margins, predict
+from probes.training.memory_plan import Work, group_layers
 from probes.training.token_probes import Attention, TokenMax, TokenMean
 
 N_FEATURES = 6
@@ -248,6 +249,19 @@ def test_a_fit_is_the_same_whatever_is_fitted_beside_it_and_differs_by_seed(name
     one = fit(*alone, 2, spec, [FitSeed(1)])
     torch.testing.assert_close(both.parameters[0][1:, 1:], one.parameters[0], atol=1e-4, rtol=1e-3)
     assert not torch.allclose(both.parameters[0][:, 0], both.parameters[0][:, 1], atol=1e-2)
+
+
+def test_memory_is_planned_by_tokens():
+    work = Work(PROBES["attention"], 640, 640, 30_000, 2, 1, n_tokens=50)
+    cpu, budget = torch.device("cpu"), 1 << 29
+    n_layers, room = group_layers(budget, cpu, work)
+    assert room == n_layers * 4 * 640 * 30_000
+    assert 1 < n_layers < budget / (4 * 640 * 30_000)
+    # Steps of 64 texts and evaluations of 8,192 tokens are in memory, each with the one before it.
+    needs = [
+        (1 << 40) / group_layers(1 << 40, cpu, replace(work, n_tokens=n))[0] for n in (50, 550)
+    ]
+    assert needs[1] - needs[0] == pytest.approx(4 * 64 * 500 * (2 * 640 + 3 * 12), rel=1e-2)
 
 
 def test_parts_of_an_evaluation_are_cut_by_tokens_and_hold_every_text_once(monkeypatch):
