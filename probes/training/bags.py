@@ -10,7 +10,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from probes.training.features import Features, InMemory
+from probes.training.features import Features
 
 TOKENS_AT_ONCE = 1 << 13
 """Tokens that an evaluation reads at a time, unless a single text has more."""
@@ -39,13 +39,6 @@ class TokenBags:
         by_text: Tensor = padded.unflatten(-1, (n_texts, width))
         return by_text
 
-    def means(self) -> Tensor:
-        """The mean of each text's tokens. Shape (L, n, H)."""
-        text = torch.arange(len(self.lengths)).repeat_interleave(self.lengths)
-        total = self.tokens.new_zeros(len(self.tokens), len(self.lengths), self.tokens.shape[2])
-        total.index_add_(1, text.to(total.device), self.tokens)
-        return total / self.lengths.to(total)[:, None]
-
 
 class Bags(Features):
     """Features of texts whose blocks are `TokenBags`.
@@ -72,10 +65,6 @@ class Bags(Features):
     def kept_block(self, part: slice) -> TokenBags:  # type: ignore[override]
         """`block` for repeated reading."""
         return TokenBags(self.tokens.kept_block(self._rows(part)), self.lengths[part])
-
-    def means(self) -> InMemory:
-        """Features that are the mean of each text's tokens."""
-        return InMemory(torch.cat([self.block(part).means() for part in self.parts], 1))
 
     @cached_property
     def parts(self) -> list[slice]:

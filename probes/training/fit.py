@@ -8,7 +8,6 @@ for all cells (`ProbeSpec.l2`). The test split is never read.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -74,9 +73,8 @@ def fit(
     """
     seeds, n_examples = [FitSeed(*seed) for seed in seeds], train.features.shape[1]
     family, n_layers = family_of(spec), train.features.shape[0]
-    if family.convex and isinstance(train.features, Bags) and isinstance(dev.features, Bags):
-        # Fitted to tokens. The outputs of a text are those of the mean of its tokens.
-        train, dev = token_batches(train), replace(dev, features=dev.features.means())
+    if family.convex and isinstance(train.features, Bags):
+        train = token_batches(train)
     weights_of_examples = train.weights[:1]
     train = bootstrap_batches(train, [seed.sample for seed in seeds])
     if family.closed_form and n_outputs == 0:
@@ -84,7 +82,7 @@ def fit(
         if strengths is not None:
             grid = strengths.double().cpu()[:, None]
         weights = train.weights.expand(len(seeds), -1).cpu().numpy()
-        return ridge(train, dev, grid, cells_by(row.tobytes() for row in weights))
+        return ridge(train, dev, family, grid, cells_by(row.tobytes() for row in weights))
     if (solved := family.solved(train, dev, n_outputs, spec)) is not None:
         return solved
     train = rebatched(train, spec.batch)

@@ -27,9 +27,10 @@ class TokenMean(Linear):
 
     def outputs(self, parameters: Parameters, features: Tensor | TokenBags) -> Tensor:
         """Outputs of texts; or of single tokens, to which probes are fitted. (L, K, C, N)."""
-        if isinstance(features, TokenBags):
-            features = features.means()
-        return super().outputs(parameters, features)
+        if isinstance(features, Tensor):
+            return super().outputs(parameters, features)
+        outputs = super().outputs(parameters, features.tokens)
+        return features.padded(outputs, 0.0).sum(-1) / features.lengths.to(outputs)
 
 
 class TokenMax(ProbeFamily):
