@@ -316,7 +316,8 @@ class CorpusReader:
             return StoreRequest(cache, self.description.info, dtype, view, collector, name, source)
         about = self.description.info, dtype, view, self.layers
         if positions := self._positions(key[0]):
-            return text_vectors(cache, *about, positions, name, self._written(view), self.words)
+            written = self._written(view)
+            return text_vectors(cache, *about, positions, name, written, split=self.words)
         request = word_vectors(cache, *about, self.config.pooling, name, self.sites)
         # Nothing is known of the range of given vectors, and their place in the files may change.
         return as_given(request, self.description.content) if self.description.content else request

@@ -53,6 +53,7 @@ RUN = [
     ("--model m --corpus FILE --messages z", "--messages z: name the column of its labels with --label."),
     ("--model m --corpus FILE --special-tokens", "--special-tokens: needs --text or --messages."),
     ("--model m --corpus FILE --text x --label y --positions user", "--positions user: roles need chats; name their column with --messages."),
+    ("--model m --corpus FILE --text x --label y --positions all,all:assistant", "--positions all,all:assistant: roles need chats; name their column with --messages."),
     ("--model m --corpus FILE --text x --label y --positions avg", "--positions avg: "),
     ("--model MODEL --text x --label y", "--text: does not apply to --corpus sample; leave it out."),
     ("--model MODEL --corpus FILE --text tokens --label z", "FILE: no column for --label z; the columns are tokens, y."),

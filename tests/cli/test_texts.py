@@ -5,6 +5,7 @@ import random
 import re
 import shutil
 
+import numpy as np
 import pandas as pd
 import pytest
 from tiny_models import save
@@ -127,6 +128,32 @@ def test_positions_are_shown_and_texts_without_them_excluded(
     assert sum(results["mood@last:4"].examples.n.values()) <= sum(x > 1 for x in n)
 
 
+def test_the_mean_of_all_tokens_is_the_mean(
+    tiny_bert, texts, tmp_path, monkeypatch, capsys, short_schedule
+):
+    small_shards(monkeypatch, 200)
+    asked = {"label": "mood,length", "positions": "mean,all,all:last:2"}
+    assert not run_on_texts(tiny_bert, texts, tmp_path, dry_run=True, **asked)
+    told = re.search(r"160 texts, ([0-9.]+) MB", capsys.readouterr().out)[1]
+    results = {x.task.name: x for x in run_on_texts(tiny_bert, texts, tmp_path, **asked)}
+    files = (tmp_path / "cache").rglob("*.npy")
+    assert float(told) == round(sum(np.load(path).nbytes for path in files) / 1e6, 1) > 0
+    for label in ("mood", "length"):
+        mean, whole, end = (results[f"{label}@{x}"] for x in ("mean", "all", "all:last:2"))
+        assert whole.examples == mean.examples
+        for layer in range(3):
+            for split in ("dev", "test"):
+                assert whole.score(layer, split) == pytest.approx(
+                    mean.score(layer, split), abs=1e-4
+                )
+        assert end.score(1) != mean.score(1)
+    said = capsys.readouterr().err
+    first = pd.read_csv(texts)["text"][0].split()
+    assert len(first) > 2
+    assert f"all reads, in the first text, [CLS] [{first[0]} … {first[-1]}] [SEP]\n" in said
+    assert f"{first[-3]} [{first[-2]} {first[-1]}] [SEP]\n" in said
+
+
 def test_chats_are_read_at_roles(tiny_chat, texts, tmp_path, capsys, short_schedule):
     rows = pd.read_csv(texts)
     rows["chat"] = [
@@ -143,6 +170,21 @@ def test_chats_are_read_at_roles(tiny_chat, texts, tmp_path, capsys, short_sched
     assert re.search(r"user reads, .*\] <\|endoftext\|> Ċ <\|im_start\|>\n", said)
     assert [sum(x.examples.n.values()) for x in found.values()].count(160) == 2
     assert sum(found["mood@assistant"].examples.n.values()) == 128
+    bags = run_on_texts(
+        tiny_chat, path, tmp_path, **{**given, "positions": "all,all:user,all:assistant"}
+    )
+    said = capsys.readouterr().err
+    assert re.search(
+        r"all:user reads, .* er Ċ \[\S+ … \S+\] <\|endoftext\|> Ċ <\|im_start\|>\n", said
+    )
+    assert re.search(r"all:assistant reads, .* Ċ \[a\] <\|endoftext\|> Ċ\n", said)
+    every, user, answers = bags
+    assert every.examples.n == user.examples.n == found["mood@user"].examples.n
+    assert answers.examples.n == found["mood@assistant"].examples.n
+    assert answers.examples.excluded == found["mood@assistant"].examples.excluded
+    # Each answer is one token.
+    scores = [[x.score(layer) for layer in range(3)] for x in (answers, found["mood@assistant"])]
+    assert scores[0] == scores[1]
     # The words are those of the texts, and of the answers.
     assert found["mood@user"].baselines["word n-grams"]["accuracy"] == 1
     rows["chat"] = ["<|im_start|>user\n a" for _ in rows["mood"]]

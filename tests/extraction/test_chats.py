@@ -16,7 +16,7 @@ from probes.extraction.reading import chat_process
 from probes.extraction.reading.chats import ChatTemplate
 from probes.extraction.reading.encoder import Encoder
 from probes.extraction.reading.text_vectors import TextVectors
-from probes.extraction.reading.vectors import layer_part
+from probes.extraction.reading.vectors import layer_part, lengths_part
 from probes.extraction.reading.views import Text
 from probes.tasks.positions import Position
 
@@ -37,7 +37,9 @@ CHATS = [
     [("user", "the light"), ("assistant", "the light"), ("user", "no"), ("assistant", "boats\\n")],
     [("user", "the harbour keeper counts " * 3), ("assistant", "")],
 ]
-NAMES = ("mean", "max", "last", "last:2", "user", "assistant", "after:the", "match:boats|birds")
+ONE = ("mean", "max", "last", "last:2", "user", "assistant", "after:the", "match:boats|birds")
+BAGS = ("all", "all:user", "all:assistant", "all:last:9")
+NAMES = (*ONE, *BAGS)
 
 
 def messages(chat):
@@ -63,26 +65,31 @@ def encoder(request):
 
 
 def by_hand(tokenizer, chat):
-    """Ids of a chat, and the piece of each position."""
+    """Ids of a chat, the piece of each position, and the pieces of each bag."""
     begun = chat[-1][0] != "assistant"
     given = {"add_generation_prompt": begun}
     rendered = tokenizer.apply_chat_template(messages(chat), tokenize=False, **given)
     ids = tokenizer.apply_chat_template(messages(chat), return_dict=True, **given)["input_ids"]
     split = tokenizer(rendered, add_special_tokens=False)
     assert split.input_ids == ids
-    letters, at = {}, 0
+    letters, contents, at = {}, {"user": [], "assistant": []}, 0
     for role, content in chat:
         head = f"<|im_start|>{role}\n" if "<|im_start|>" in rendered else ""
         written = head + (content.strip() if head else content)
         at = rendered.index(written, at) + len(written)
         letters[role] = at - 1 if content else None
+        contents[role] = range(at - len(written) + len(head), at)
     start = rendered.rindex("the") + 3 if "the" in rendered else len(rendered)
     rest = [i for i in range(start, len(rendered)) if not rendered[i].isspace()]
     letters["after:the"] = rest[0] if rest and "the" in rendered else None
     ends = [rendered.rfind(x) + len(x) for x in ("boats", "birds") if x in rendered]
     letters["match:boats|birds"] = max(ends) - 1 if ends else None
     pieces = {k: None if x is None else split.char_to_token(x) for k, x in letters.items()}
-    return ids, pieces | {"last": len(ids) - 1, "last:2": len(ids) - 2}
+    bags = {"all": range(len(ids)), "all:last:9": range(max(0, len(ids) - 9), len(ids))}
+    for role in ("user", "assistant"):
+        read = {split.char_to_token(x) for x in contents[role]} - {None}
+        bags[f"all:{role}"] = sorted(read)
+    return ids, pieces | {"last": len(ids) - 1, "last:2": len(ids) - 2}, bags
 
 
 def test_vectors_are_those_of_plain_transformers(encoder):
@@ -91,11 +98,17 @@ def test_vectors_are_those_of_plain_transformers(encoder):
     texts = [text_of(chat) for chat in CHATS]
     found = collected(encoder, texts, TextVectors(kept, "float32"), 256)
     for place, chat in enumerate(CHATS):
-        ids, pieces = by_hand(tokenizer, chat)
+        ids, pieces, bags = by_hand(tokenizer, chat)
         with torch.no_grad():
             output = encoder.model(input_ids=torch.tensor([ids]), output_hidden_states=True)
         states = [*output.hidden_states[:-1], output.last_hidden_state]
-        for layer, name in product(layers, NAMES):
+        for layer, name in product(layers, BAGS):
+            wanted = states[layer][0][list(bags[name])]
+            lengths = found[lengths_part(Position.parse(name))].tolist()
+            vectors = found[layer_part(layer, position=Position.parse(name))]
+            own = vectors.split(lengths)[place]
+            torch.testing.assert_close(own, wanted, rtol=1e-4, atol=1e-5)
+        for layer, name in product(layers, ONE):
             state = states[layer][0]
             whole = {"mean": state.mean(0), "max": state.max(0).values}
             if name not in whole and pieces.get(name) is None:
@@ -103,6 +116,7 @@ def test_vectors_are_those_of_plain_transformers(encoder):
             wanted = whole[name] if name in whole else state[pieces[name]]
             own = found[layer_part(layer, position=Position.parse(name))][place]
             torch.testing.assert_close(own, wanted, rtol=1e-4, atol=1e-5)
+    assert (len(ids) > 9, bags["all:assistant"]) == (True, [])
 
 
 def test_special_tokens_in_messages_are_refused_unless_they_are_meant(encoder):

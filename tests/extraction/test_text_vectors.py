@@ -9,11 +9,21 @@ from tiny_readings import collected, encoder_of
 
 from probes.extraction.reading.encoding import text_vectors, vectors_of
 from probes.extraction.reading.text_vectors import TextVectors, pieces_at
-from probes.extraction.reading.vectors import layer_part
+from probes.extraction.reading.vectors import layer_part, lengths_part
 from probes.extraction.reading.views import Text, View
 from probes.tasks.positions import Position
 
-NAMES = ("mean", "first", "last", "max", "last:3", "after:the", r"match:(\w+)[ ,]")
+NAMES = (
+    "mean",
+    "first",
+    "last",
+    "max",
+    "last:3",
+    "after:the",
+    r"match:(\w+)[ ,]",
+    "all",
+    "all:last:3",
+)
 POSITIONS = [Position.parse(name) for name in NAMES]
 
 SHORT = [
@@ -51,7 +61,7 @@ def letters(text):
     if 3 <= at < len(text):
         found["after:the"] = at
     ends = [i for i in range(1, len(text)) if text[i] in " ," and text[i - 1].isalnum()]
-    return found | ({NAMES[-1]: ends[-1] - 1} if ends else {})
+    return found | ({NAMES[6]: ends[-1] - 1} if ends else {})
 
 
 def by_hand(model, tokenizer, text, window=32):
@@ -85,11 +95,20 @@ def by_hand(model, tokenizer, text, window=32):
         pieces = torch.stack([read[w][layer][start + p - starts[w]] for p, w in enumerate(best)])
         found[layer, "mean"], found[layer, "max"] = pieces.mean(0), pieces.max(0).values
         found[layer, "first"], found[layer, "last"] = read[0][layer][0], pieces[-1]
+        found[layer, "all"], found[layer, "all:last:3"] = pieces, pieces[-3:]
         if len(ids) > 2:
             found[layer, "last:3"] = pieces[-3]
         for name, piece in by_letter.items():
             found[layer, name] = pieces[piece]
     return found, len(starts)
+
+
+def of_text(found, layer, position, place):
+    """The vector of a text, or all vectors of its bag."""
+    vectors = found[layer_part(layer, position=position)]
+    if not position.is_bag:
+        return vectors[place]
+    return vectors.split(found[lengths_part(position)].tolist())[place]
 
 
 BLANKS = [  # position, text, the letter that it reads
@@ -126,7 +145,7 @@ def test_pooled_vectors_are_those_of_plain_passes(name):
         wanted, n_windows = by_hand(encoder.model, tokenizer, text, window)
         assert n_windows == 1 or text == LONG
         for (layer, name), vector in wanted.items():
-            own = found[layer_part(layer, position=Position.parse(name))][place]
+            own = of_text(found, layer, Position.parse(name), place)
             torch.testing.assert_close(own, vector, rtol=1e-4, atol=1e-5)
     assert {name for _, name in wanted} == set(NAMES)
     assert n_windows > 2 or window > len(LONG)

@@ -8,6 +8,10 @@ TABLE = [
     # given, name, text, letter
     ("last:1", "last", "", None),
     ("last:12", "last:12", "", None),
+    ("all", "all", "", None),
+    ("all:user", "all:user", "", None),
+    ("all:assistant", "all:assistant", "", None),
+    ("all:last:1", "all:last:1", "", None),
     ("after:Answer:", 'after:"Answer:"', "Answer: no. Answer:  yes", 21),
     ('after:"a"', 'after:"a"', "a b a ", None),
     ("after:x", 'after:"x"', "a b a ", None),
@@ -36,10 +40,30 @@ def test_names_and_letters(given, name, text, letter):
         assert at == letter
 
 
+def test_bags_are_told_from_single_tokens():
+    """Whether it is a bag, its role, and the number of pieces to the end."""
+    told = {
+        "last": (False, "", 1),
+        "last:12": (False, "", 12),
+        "all:last:12": (True, "", 12),
+        "all": (True, "", 0),
+        "all:user": (True, "user", 0),
+        "assistant": (False, "assistant", 0),
+        "match:last:3": (False, "", 0),
+        "mean": (False, "", 0),
+    }
+    for name, properties in told.items():
+        position = Position.parse(name)
+        assert (position.is_bag, position.role, position.from_end) == properties
+
+
+NONE = ("cls", "last:0", "mean:", "x", "all:", "all:last", "all:last:0", "all:mean", "all:all")
+
+
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        *((x, "no such position; give mean, max, first") for x in ("cls", "last:0", "mean:", "x")),
+        *((x, "no such position; give mean, max, first") for x in NONE),
         ("after:", "no such position"),
         ("match:(", "is no regular expression"),
     ],

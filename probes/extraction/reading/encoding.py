@@ -40,6 +40,7 @@ from probes.extraction.reading.store import (
     Store,
     StoreKey,
     replacement,
+    require_room,
     shard_folders,
     shard_lock,
     store_folder,
@@ -151,6 +152,7 @@ def text_vectors(
     positions: Iterable[Position],
     corpus: str = "",
     source: str = "",
+    sites: Sequence[Sublayer | None] = (None,),
     split: Splitter | None = None,
 ) -> StoreRequest:
     """The request for vectors of whole texts, stored like word vectors.
@@ -158,7 +160,6 @@ def text_vectors(
     Args:
         split: see `TextVectors`.
     """
-    sites: tuple[Sublayer | None, ...] = (None,)
     collector = TextVectors(list(product(layers, sites, positions)), split=split)
     return _in_range(StoreRequest(cache, model, dtype, view, collector, corpus, source))
 
@@ -195,6 +196,7 @@ def vectors_of(
         given_up = True
     if given_up:  # not in the handler, where the error would keep tensors alive
         request = _in_float32(request)
+        require_room(request.cache, request.bytes_missing())  # twice what was asked for before
         collect(request, encoder, batch_tokens)
     return StoredVectors(request.cache, request.key, request.view)
 

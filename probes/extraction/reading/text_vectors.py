@@ -52,7 +52,8 @@ class TextVectors(Collector):
     number of tokens of each text (texts,).
 
     Args:
-        triples: which layer is read at which site and position.
+        triples: which layer is read at which site and position; see
+            `probes.extraction.reading.collectors.WordVectors` for sites.
         storage: the type in which vectors are stored.
         split: splits texts into pieces; needed for the bytes of bags.
     """
@@ -70,19 +71,24 @@ class TextVectors(Collector):
         positions = dict.fromkeys(position for *_, position in self.triples)
         self.bags = [position for position in positions if position.is_bag]
         self._n_texts = 0
-        self._stretches: dict[Position, _Stretches] = {}
+        self._ranges: dict[Position, _PieceRanges] = {}
         self._vectors: dict[Triple, Tensor] = {}
         self._tokens: dict[Triple, list[tuple[Tensor, ToHost]]] = {}
 
     @property
     def settings(self) -> dict[str, str | int]:
-        """Dtype of storage. Positions are parts, so that one may be added to a store."""
+        """Dtype of storage. Sites and positions are parts, so that one may be added to a store."""
         return {"storage": self.storage}
 
     @property
     def parts(self) -> tuple[str, ...]:
         """One part for each layer, site and position, and one with the lengths of each bag."""
         return (*(layer_part(*x) for x in self.triples), *map(lengths_part, self.bags))
+
+    @property
+    def inside(self) -> Sequence[tuple[int, Sublayer]]:  # type: ignore[override]
+        """The blocks and sites that are read inside blocks."""
+        return list(dict.fromkeys((layer, site) for layer, site, _ in self.triples if site))
 
     def only(self, parts: Sequence[str]) -> TextVectors:
         """A collector of some of the parts."""
@@ -127,7 +133,7 @@ class TextVectors(Collector):
         if bags := [x for x in self._positions if x.is_bag]:
             assert self._split is not None, "the bytes of bags need a tokenizer"
             pieces = self._split(shard.texts)
-            n_rows |= {x: _Stretches.of(x, shard.texts, pieces).lengths.numpy() for x in bags}
+            n_rows |= {x: _PieceRanges.of(x, shard.texts, pieces).lengths.numpy() for x in bags}
         return n_rows
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
@@ -135,37 +141,45 @@ class TextVectors(Collector):
         assert all(text.written for text in shard.texts)
         self._n_texts, self._vectors = len(shard.texts), {}
         self._tokens = {x: [] for x in self.triples if x[-1].is_bag}
-        self._stretches = {x: _Stretches.of(x, shard.texts, pieces) for x in self._positions}
+        self._ranges = {x: _PieceRanges.of(x, shard.texts, pieces) for x in self._positions}
 
     def prepare(self, windows: PaddedWindows) -> None:
         """Find out which tokens of these windows are read."""
         self._windows = windows
-        self._read = {x: stretches.read_in(windows) for x, stretches in self._stretches.items()}
+        self._read = {x: ranges.read_in(windows) for x, ranges in self._ranges.items()}
+
+    def see(self, block: int, site: Sublayer, states: Tensor) -> None:
+        """Take the vectors of each text at a site."""
+        self._take(block, site, states)
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
-        """Take the vectors of each text; pieces of a long one may come in several passes.
+        """Take the vectors of each text in layers; pieces of a long one may come in several passes.
 
         Each layer stays on the device that computed it; a bag goes to the host at once.
         """
         states = layer_states(output)
-        for triple in self.triples:
-            self._take(triple, states[triple[0]])
+        for layer in dict.fromkeys(layer for layer, site, _ in self.triples if site is None):
+            self._take(layer, None, states[layer])
 
-    def _take(self, triple: Triple, states: Tensor) -> None:
-        """Take what the states of a layer and site (windows, length, H) have of each text."""
-        position = triple[-1]
-        rows, values = self._vectors_of_pass(position, states.flatten(0, 1))
-        if position.is_bag:
-            peak = values.abs().max() if len(rows) else values.new_zeros(())
-            self._tokens[triple].append((rows, ToHost(values.to(self._dtype), peak)))
-            return
-        if triple not in self._vectors:
-            least = -math.inf if position.kind == "max" else 0.0
-            self._vectors[triple] = values.new_full((self._n_texts, values.shape[-1]), least)
-        vectors, rows = self._vectors[triple], to_device(rows, values.device)
-        before = vectors.index_select(0, rows)
-        merged = torch.maximum(values, before) if position.kind == "max" else values + before
-        vectors.index_copy_(0, rows, merged)
+    def _take(self, layer: int, site: Sublayer | None, states: Tensor) -> None:
+        """Take what the states of a layer and site have of each text, at all positions."""
+        flat = states.reshape(-1, states.shape[-1])  # parts of blocks may read (tokens, size)
+        for triple in self.triples:
+            position = triple[2]
+            if triple[:2] != (layer, site):
+                continue
+            rows, values = self._vectors_of_pass(position, flat)
+            if position.is_bag:
+                peak = values.abs().max() if len(rows) else values.new_zeros(())
+                self._tokens[triple].append((rows, ToHost(values.to(self._dtype), peak)))
+                continue
+            if triple not in self._vectors:
+                least = -math.inf if position.kind == "max" else 0.0
+                self._vectors[triple] = values.new_full((self._n_texts, values.shape[-1]), least)
+            vectors, rows = self._vectors[triple], to_device(rows, values.device)
+            before = vectors.index_select(0, rows)
+            merged = torch.maximum(values, before) if position.kind == "max" else values + before
+            vectors.index_copy_(0, rows, merged)
 
     def _vectors_of_pass(self, position: Position, states: Tensor) -> tuple[Tensor, Tensor]:
         """Rows with something to take in a pass (n,), and the vectors in float32 (n, H)."""
@@ -196,21 +210,21 @@ class TextVectors(Collector):
         arrays = {}
         for triple in self.triples:
             layer, _, position = triple
-            stretches = self._stretches[position]
+            ranges = self._ranges[position]
             if position.is_bag:
-                vectors, peak = _joined(self._tokens.pop(triple), int(stretches.lengths.sum()))
+                vectors, peak = _joined(self._tokens.pop(triple), int(ranges.lengths.sum()))
             else:
                 vectors = self._vectors.pop(triple)
                 peak = float(vectors.abs().max())
             try:
                 arrays[layer_part(*triple)] = to_store(layer, vectors, peak, self.storage)
             except NotFiniteError as error:
-                text = torch.searchsorted(stretches.rows, error.row, right=True) - 1
+                text = torch.searchsorted(ranges.rows, error.row, right=True) - 1
                 raise NotFiniteError(layer, int(text)) from error
-        return arrays | {lengths_part(x): self._stretches[x].lengths for x in self.bags}
+        return arrays | {lengths_part(x): self._ranges[x].lengths for x in self.bags}
 
 
-class _Stretches(NamedTuple):
+class _PieceRanges(NamedTuple):
     """The pieces of some texts that are read at a position.
 
     Attributes:
@@ -223,7 +237,9 @@ class _Stretches(NamedTuple):
     rows: Tensor
 
     @classmethod
-    def of(cls, position: Position, texts: Sequence[Text], pieces: Sequence[Pieces]) -> _Stretches:
+    def of(
+        cls, position: Position, texts: Sequence[Text], pieces: Sequence[Pieces]
+    ) -> _PieceRanges:
         """The pieces that are read at `position`."""
         ranges = [pieces_at(position, *of_text) for of_text in zip(texts, pieces, strict=True)]
         first = torch.tensor([x.start for x in ranges])
@@ -263,17 +279,19 @@ def _joined(passes: Sequence[tuple[Tensor, ToHost]], n_rows: int) -> tuple[Tenso
 
 def pieces_at(position: Position, text: Text, pieces: Pieces) -> range:
     """The pieces at which a text is read; empty if it has no such piece, and for "first"."""
-    n_pieces = len(pieces.ids)
-    if position.kind in ("mean", "max") or position.name == "all":
-        return range(n_pieces)
+    n_pieces, role = len(pieces.ids), position.role
+    if position.kind == "first":
+        return range(0)
     if position.from_end:
         first = n_pieces - position.from_end
-        bag = range(max(0, first), n_pieces)
-        return bag if position.is_bag else bag[: first >= 0]
+        if position.is_bag:
+            return range(max(0, first), n_pieces)
+        return range(first, first + 1) if first >= 0 else range(0)
+    if not position.of and not role:  # "mean", "max" and "all"
+        return range(n_pieces)
     rendered = pieces.rendered or Rendered(text.words[0])
-    role = position.role
     span = rendered.span_of(role) if role else position.span(rendered.text)
-    if span is None or position.kind == "first":
+    if span is None:
         return range(0)
     assert pieces.letters is not None
     # Tokenizers drop letters such as line breaks: the piece beside one is another's.
