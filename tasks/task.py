@@ -140,6 +140,11 @@ class Task:
     site: Sublayer | None = None
     group: TaskGroup = "other"
 
+    @property
+    def is_bag(self) -> bool:
+        """Whether an example is a text with all its tokens."""
+        return self.position is not None and self.position.is_bag
+
     def at(self, site: Sublayer | None) -> Task:
         """A copy that reads vectors at another site: ``pos@mlp``, or ``pos`` for layers."""
         name = plain_name(self.name)

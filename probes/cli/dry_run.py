@@ -69,7 +69,8 @@ class _ModelPlan:
         info = description.info
         self.parameters = info.parameters
         self._run, self._reader = run, CorpusReader.of(run)
-        self._reader.need(layers_of(run.config, info.n_layers, info.name))
+        self._layers = layers_of(run.config, info.n_layers, info.name)
+        self._reader.need(run.layers_read(self._layers))
         self._examples: dict[str, Examples] = {}
         self._remaining: set[str] = set()
         for task in run.tasks:
@@ -127,7 +128,7 @@ class _ModelPlan:
         if self._run.missing(job):
             return {}
         typed = has_types(self._examples[job.task])
-        layers, config = self._reader.layers, self._run.config
+        layers, config = self._layers, self._run.config
         # The best layer is unknown; a middle one is mostly neither first nor last, as the best is.
         request = EvidenceRequest(
             layers,

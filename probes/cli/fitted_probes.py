@@ -18,6 +18,7 @@ from probes.frames.joined_results import read_result
 from probes.records.parameters import FOLDABLE, caches_of, folded, of_layer, read_parameters
 from probes.records.record import corpus_title
 from probes.records.result import Result
+from probes.training.families import MULTI_LAYER, READ_TOKENS
 
 if TYPE_CHECKING:
     from probes.training.layer_probe import LayerProbe
@@ -94,7 +95,9 @@ def find_probe(
     results = _results_named(results, folder, "task", task, lambda r: r.task.name)
     results = _results_named(results, folder, "probe family", family, lambda r: r.probe.family)
     if family not in FOLDABLE:
-        raise UserError(f"{folder}: {family} is a plug-in; name one of {', '.join(FOLDABLE)}.")
+        reads_more = family in (*READ_TOKENS, MULTI_LAYER)
+        kind = "reads more than one vector" if reads_more else "is a plug-in"
+        raise UserError(f"{folder}: {family} {kind}; name one of {', '.join(FOLDABLE)}.")
     if len(results) > 1:
         paths = ", ".join(map(str, results))
         raise UserError(f"{folder}: several results of {task} · {family}; name one of {paths}.")
@@ -146,7 +149,8 @@ def read_probe(
     Args:
         folder: results of a model and corpus, such as ``results/M/ewt``, or a file of scores in it
             (.json).
-        family: "linear", "mlp", "mean-difference" or "sparse".
+        family: "linear", "mlp", "mean-difference", "sparse", or "token-mean", which then reads the
+            mean of a text's tokens.
         model: name of the model, if the folder has several.
         cache_dir: the cache of the run; by default the one noted beside the results, or else the
             usual one.

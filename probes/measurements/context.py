@@ -41,7 +41,7 @@ from probes.tasks.task import Task
 from probes.tasks.validation import TaskError
 from probes.training.batches import Batches
 from probes.training.dataset import ProbingData
-from probes.training.families import family_of, is_convex
+from probes.training.families import family_of, is_convex, reads_tokens
 from probes.training.family import FittedProbes
 from probes.training.fit import FitSeed, fit, fit_steps, margins, predict
 from probes.training.fitted import parameters_by_name
@@ -284,13 +284,7 @@ class TaskContext(ModelContext):
 
         They are on the CPU. See `parameters`.
         """
-        parameters = self.parameters(layers)
-        return [
-            torch.from_numpy(np.stack([parameters[of_layer(layer, name)] for layer in layers]))[
-                :, None
-            ]
-            for name in ("weight", "bias")
-        ]
+        return probes_of(self.parameters(layers), layers)
 
     def groups(
         self, layers: Sequence[int], n_cells: int, n_concatenated: int = 1
@@ -332,14 +326,22 @@ class TaskContext(ModelContext):
         groups, data = list(self.groups(layers, len(seeds))), self.data
         from_scored &= bool(data.n_outputs) and is_convex(self.spec)
         # Before features are held: probes that are not stored are fitted again.
-        start = self.scored_probes(layers) if from_scored else None
-        steps = fit_steps(self.spec, data.sentences("train"), data.n_outputs, seeds, in_training)
+        scored = self.parameters(layers) if from_scored else None
+        sentences = data.sentences("train")
+        if is_convex(self.spec) and reads_tokens(self.spec):  # fitted to single tokens
+            sentences = sentences.repeat_interleave(torch.from_numpy(data.lengths("train")))
+        steps = fit_steps(self.spec, sentences, data.n_outputs, seeds, in_training)
         with self.bar(len(groups) * steps):
             return concatenated_fits(
                 self._fits_of_group(
-                    *group, seeds, labels, in_training, start and rows_of(start, layers, group[0])
+                    layers,
+                    room,
+                    seeds,
+                    labels,
+                    in_training,
+                    probes_of(scored, layers) if scored else None,
                 )
-                for group in groups
+                for layers, room in groups
             )
 
     def _fits_of_group(
@@ -357,9 +359,9 @@ class TaskContext(ModelContext):
             room: bytes in which features may be held; see `ProbingData.features`.
         """
         data, spec = self.data, self.spec
-        features = data.features(layers, room)
+        standardisation = data.read_by(spec, layers, room)
+        features, layers_read = standardisation.features, data.layers_read(spec, layers)
         other_labels = {split: data.standardised(array) for split, array in (labels or {}).items()}
-        standardisation = data.standardisation(layers)
         train = data.batches("train", features["train"], other_labels, in_training)
         # Distances of `MeanDifference` are those of vectors before they are standardised.
         train = replace(train, scale=standardisation.last_scale)
@@ -382,7 +384,7 @@ class TaskContext(ModelContext):
             fitted.stopped.cpu().numpy(),
             fitted.dev_loss.cpu().double().numpy() * data.unit[1] ** 2,
             family_of(spec).n_parameters([p[0, 0] for p in fitted.parameters]),
-            parameters_by_name(layers, standardisation, fitted, unit),
+            parameters_by_name(layers, standardisation, fitted, unit, layers_read),
             margins(fitted, features["test"], spec).cpu().numpy() if data.ordered else None,
         )
 
@@ -393,6 +395,14 @@ class TaskContext(ModelContext):
                 "is not finite, probably because labels or vectors are too large; scale the "
                 "labels, or leave the task out with --tasks."
             )
+
+
+def probes_of(parameters: Parameters, layers: Sequence[int]) -> list[torch.Tensor]:
+    """Weight (L, 1, C, H) and bias (L, 1, C) of the probes of some layers, on the CPU."""
+    return [
+        torch.from_numpy(np.stack([parameters[of_layer(layer, name)] for layer in layers]))[:, None]
+        for name in ("weight", "bias")
+    ]
 
 
 def rows_of(

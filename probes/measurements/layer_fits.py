@@ -26,7 +26,7 @@ class Fits:
         strength: L2 strength. Shape (L, K).
         stopped: share of the steps after which the dev loss was lowest. Shape (L, K).
         dev_loss: dev loss in the unit of the labels. Shape (L, K).
-        n_parameters: number of parameters of one probe.
+        n_parameters: number of parameters of one probe, the largest if they differ by layer.
         parameters: parameters of the first fit of each layer; see `probes.records.parameters`.
         margins: test margins of the first fit of each layer, for two classes of texts; see
             `probes.training.fit.margins`. Shape (L, n), or None.
@@ -53,7 +53,7 @@ def concatenated_fits(parts: Iterable[Fits]) -> Fits:
         np.concatenate([part.strength for part in fits]),
         np.concatenate([part.stopped for part in fits]),
         np.concatenate([part.dev_loss for part in fits]),
-        fits[0].n_parameters,
+        max(part.n_parameters for part in fits),
         {name: array for part in fits for name, array in part.parameters.items()},
         np.concatenate(all_margins) if all_margins else None,
     )

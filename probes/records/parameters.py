@@ -8,8 +8,13 @@ each layer,
 - ``layer-03.mean`` and ``layer-03.scale`` (H,), by which features are standardised: a linear probe
   computes weight · ((x − mean) · scale) + bias from the mean vector x of an example's span, or the
   concatenated ones of two spans;
-- with `--project`, ``projection`` P (hidden size, dimensions) and ``layer-03.projected-scale``: the
-  standardised values of each span are multiplied by P, and the result by this scale;
+- of probes of all tokens, weight and bias of the formulas in `probes.training.token_probes`, which
+  read the tokens of a text, standardised by mean and scale of single tokens;
+- of `multi-layer`, the weight (C, layers × P) for the layers up to this one, lowest first, each of
+  which has its own mean, scale and projected-scale;
+- with `--project`, and of `multi-layer`, ``projection`` P (hidden size, dimensions) and
+  ``layer-03.projected-scale``: the standardised values of each span are multiplied by P, and the
+  result by this scale;
 - of regressions, ``label-unit``, the mean and deviation of training labels in float64: a probe
   predicts standardised labels.
 
@@ -47,7 +52,7 @@ Parameters = Mapping[str, NDArray[np.floating[Any]]]
 """Arrays by name."""
 
 
-FOLDABLE = ("linear", "mlp", "mean-difference", "sparse")
+FOLDABLE = ("linear", "mlp", "mean-difference", "sparse", "token-mean")
 """The probe families whose parameters can be `folded`."""
 
 _OF_LAYER = re.compile(r"layer-([0-9]+)\.")

@@ -14,7 +14,7 @@ class ProbeSpec(Frozen):
 
     family: str
     hidden: int = 0
-    """Units of the hidden layer; 0 for a linear probe."""
+    """Units of the hidden layer, or heads of an attention probe; 0 for a linear probe."""
     l2: tuple[float] = (30.0,)
     """L2 strength times the number of training examples: the precision of a Gaussian prior on the
     weights of standardised features. One value, in a tuple as records have it."""
@@ -59,5 +59,13 @@ PROBES: dict[str, ProbeSpec] = {
     ),
     "mean-difference": ProbeSpec(family="mean-difference", learning_rate=0, epochs=0),
     "sparse": ProbeSpec(family="sparse", learning_rate=0, epochs=0),
+    "token-max": ProbeSpec(
+        family="token-max", learning_rate=0.02, batch=64, epochs=5, min_steps=300, checks=10
+    ),
+}
+PROBES["attention"] = PROBES["token-max"].model_copy(update={"family": "attention", "hidden": 4})
+PROBES |= {
+    name: PROBES["linear"].model_copy(update={"family": name})
+    for name in ("token-mean", "multi-layer")
 }
 """Settings by name; `probes.training.families.probe_family` adds those of plug-ins."""

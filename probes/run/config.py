@@ -97,7 +97,8 @@ class RunConfig(Frozen):
         "tasks from --list-tasks, or groups of them (default: the standard tasks)", (), "T,…"
     )
     probes: tuple[str, ...] = setting(
-        "probe families: linear, mlp, mean-difference, sparse, or a plug-in's",
+        "probe families: linear, mlp, mean-difference, sparse, multi-layer, a plug-in's; of all "
+        "tokens: token-mean, token-max, attention",
         ("linear", "mlp"),
         "P,…",
         min_length=1,

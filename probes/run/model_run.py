@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -36,7 +36,7 @@ from probes.run.settings import options_of
 from probes.run.task_choice import LeftOutError, Omission, Omissions
 from probes.tasks.task import Task
 from probes.tasks.validation import TaskError
-from probes.training.families import why_unfit
+from probes.training.families import MULTI_LAYER, why_unfit
 
 
 @dataclass(eq=False)
@@ -124,6 +124,10 @@ class ModelRun:
         if self.model.is_twin and self.config.level != "full" and "linear" in families:
             return ("linear",)
         return families
+
+    def layers_read(self, layers: Collection[int]) -> Collection[int]:
+        """The layers whose vectors are needed to measure some layers."""
+        return range(max(layers) + 1) if MULTI_LAYER in self.families else layers
 
     @property
     def corpus_measurements(self) -> tuple[str, ...]:
@@ -299,7 +303,7 @@ class ModelRun:
         if task and task.site:
             # No block writes the embedding output.
             layers = tuple(filter(None, layers))
-        if task and (reason := why_unfit(job.family, task.kind)):
+        if task and (reason := why_unfit(job.family, task.kind, is_bag=task.is_bag)):
             self.omissions.not_made(f"{task.name} · {job.family}", reason)
             return None
         if not job.definition.is_evidence:

@@ -93,7 +93,8 @@ class Runner:
         scores = job.scores.get(job.of)
         reader.require_served(run.task(job.task), job.measurement)
         run.require_head(job)
-        reader.need({*_layers(run), *job.extent, *(scores.layers if scores else ())})
+        layers = {*_layers(run), *job.extent, *(scores.layers if scores else ())}
+        reader.need(run.layers_read(layers))
         context, clock = self._context(run, reader, job), time.perf_counter()
         measured = _measure_in_groups(job, context)
         seconds = {"measure": time.perf_counter() - clock}

@@ -130,7 +130,7 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
             continue
         if missing := task.missing(corpus.layers):
             reasons[name] = corpus.source.why_missing(missing)
-        elif all(unfit := [why_unfit(family, task.kind) for family in config.probes]):
+        elif all(unfit := [why_unfit(x, task.kind, is_bag=task.is_bag) for x in config.probes]):
             if name in config.tasks:
                 raise UserError(f"--tasks {name}: {unfit[0]}; add linear to --probes.")
             omissions.skip(name, unfit[0])

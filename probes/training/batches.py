@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from probes.statistics.partition import Partition
+from probes.training.bags import Bags
 from probes.training.features import Features, Slice, Subset
 
 BATCH = 512
@@ -56,9 +57,9 @@ class Batches:
         return replace(self, labels=selected(self.labels), weights=selected(self.weights))
 
     def without_unused(self) -> Batches:
-        """A copy without the examples whose weight is 0 in every cell."""
+        """A copy without the examples whose weight is 0 in every cell; bags of tokens keep them."""
         weighs = (self.weights != 0).any(0)
-        if weighs.all():
+        if weighs.all() or isinstance(self.features, Bags):
             return self
         n_before = torch.cat([weighs.new_zeros(1, dtype=torch.int64), weighs.cumsum(0)]).cpu()
         return replace(
@@ -112,6 +113,32 @@ def rebatched(train: Batches, size: int) -> Batches:
     return replace(train, bounds=batch_bounds(train.sentences.cpu(), size))
 
 
+def token_batches(texts: Batches) -> Batches:
+    """Single tokens as examples with the label of their text.
+
+    The tokens of a text weigh together as much as the text does.
+
+    Args:
+        texts: features are `Bags`.
+    """
+    bags = texts.features
+    assert isinstance(bags, Bags)
+    times = bags.lengths.to(bags.device)
+
+    def repeated(values: Tensor) -> Tensor:
+        return values.repeat_interleave(times, -1)
+
+    sentences = repeated(texts.sentences)
+    return replace(
+        texts,
+        features=bags.tokens,
+        labels=repeated(texts.labels),
+        weights=repeated(texts.weights / times),
+        sentences=sentences,
+        bounds=batch_bounds(sentences.cpu()),
+    )
+
+
 def bootstrap_weights(clusters: Tensor, sample: int) -> Tensor:
     """Number of times that each example's cluster is in a bootstrap sample of clusters. (N,).
 
@@ -145,6 +172,11 @@ def evaluation_slices(n_examples: int) -> list[slice]:
     """The parts in which a split is evaluated."""
     starts = range(0, n_examples, EVALUATION)
     return [slice(start, min(start + EVALUATION, n_examples)) for start in starts]
+
+
+def evaluation_parts(features: Features) -> list[slice]:
+    """The parts in which features of a split are evaluated."""
+    return features.parts if isinstance(features, Bags) else evaluation_slices(features.shape[1])
 
 
 _WIDTHS = 32

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from copy import copy
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from probes.common.arrays import Ints
 from probes.data.sentence import SPLITS
 from probes.examples.examples import Examples
 from probes.examples.scoring import Scorer
@@ -20,10 +22,11 @@ from probes.extraction.reading.vectors import StoredVectors
 from probes.extraction.reading.views import View
 from probes.records.probe_spec import ProbeSpec
 from probes.statistics.sums import ratio
+from probes.training.bags import Bags
 from probes.training.batches import Batches, batch_bounds
 from probes.training.cached_features import CachedOnce, Memory
-from probes.training.families import is_seeded
-from probes.training.features import Concatenated, Features
+from probes.training.families import MULTI_LAYER, is_seeded, reads_tokens
+from probes.training.features import Concatenated, Features, SideBySide
 from probes.training.memory_plan import Work, group_layers
 from probes.training.standardisation import SpanRows, Standardisation, standardise
 from probes.training.trainer import fits_at_once
@@ -34,6 +37,10 @@ T = TypeVar("T")
 
 _MEMORY: defaultdict[torch.device, Memory] = defaultdict(Memory)
 """Holds features by device, of all tasks and models of this process."""
+
+
+_NARROW = 64
+"""Dimensions to which `MULTI_LAYER` probes project the vectors of each layer, at most."""
 
 
 class ProbingData:
@@ -95,18 +102,89 @@ class ProbingData:
             n_concatenated: layers whose features one probe reads.
         """
         n_features, n_read = n_concatenated * self.width, n_concatenated * self.width_read
+        n_examples = sum(len(part.examples) for part in self.examples.splits.values())
+        n_tokens = 0
+        if reads_tokens(spec):
+            lengths = np.concatenate([self.lengths(split) for split in SPLITS])
+            n_examples, n_tokens = int(lengths.sum()), int(lengths.mean())
+        if spec.family == MULTI_LAYER:
+            n_features = self.n_layers * self._narrow * self.examples.n_spans
         if n_concatenated > 1:
             n_read += n_features  # A block is in memory both before and after it is concatenated.
         work = Work(
             spec,
             n_features=n_features,
             n_read=n_read,
-            n_examples=sum(len(part.examples) for part in self.examples.splits.values()),
+            n_examples=n_examples,
             n_outputs=self.n_outputs,
             n_cells=n_cells,
             n_batches=min(n_cells, fits_at_once(self.device)) if is_seeded(spec) else 1,
+            n_tokens=n_tokens,
         )
-        return group_layers(memory, self.device, work)
+        size, room = group_layers(memory, self.device, work)
+        # Probes of several layers differ in width. They read layers side by side, and each alone.
+        return (1, 2 * room) if spec.family == MULTI_LAYER else (size, room)
+
+    def read_by(self, spec: ProbeSpec, layers: Sequence[int], room: int = 0) -> Standardisation:
+        """Features of some layers as the probes of a family read them, by split.
+
+        Args:
+            layers: a single one for `MULTI_LAYER`; the result is of its `layers_read`.
+            room: see `features`.
+        """
+        if spec.family == MULTI_LAYER:
+            return self._side_by_side(self.layers_read(spec, layers), room)
+        if not reads_tokens(spec):
+            return self.standardisation(layers)._replace(features=self.features(layers, room))
+        tokens, bags = self._of_tokens, {}
+        for split, features in tokens.features(layers, room).items():
+            bags[split] = Bags(features, torch.from_numpy(self.lengths(split)))
+        return tokens.standardisation(layers)._replace(features=bags)
+
+    def layers_read(self, spec: ProbeSpec, layers: Sequence[int]) -> Sequence[int]:
+        """The layers that the probes of some layers read: of `MULTI_LAYER` all up to the last."""
+        if spec.family != MULTI_LAYER:
+            return layers
+        # No block writes the embedding output.
+        return range(1 if self.examples.task.site else 0, layers[-1] + 1)
+
+    def _side_by_side(self, layers: Sequence[int], room: int) -> Standardisation:
+        """Projected features of several layers as those of one."""
+        parts = [self._derived("narrow", [x], partial(self._narrowed, room)) for x in layers]
+        features = {
+            split: self.computed_once(SideBySide([part.features[split] for part in parts]), room)
+            for split in SPLITS
+        }
+        mean, scale, last_scale = (
+            torch.cat(tensors)
+            for tensors in zip(*((x.mean, x.scale, x.last_scale) for x in parts), strict=True)
+        )
+        return Standardisation(features, mean, scale, parts[0].projection, last_scale)
+
+    @property
+    def _narrow(self) -> int:
+        hidden: int = self._vectors.manifest["model"]["hidden_size"]
+        return self._project or min(hidden, _NARROW)
+
+    def _narrowed(self, room: int, layers: Sequence[int]) -> Standardisation:
+        """Projected features of one layer, kept for the probes of all layers above."""
+        narrow = standardise(self._vectors, layers, self._rows, self._narrow, self.device)
+        kept = {split: self.computed_once(x, room) for split, x in narrow.features.items()}
+        return narrow._replace(features=kept)
+
+    @cached_property
+    def _of_tokens(self) -> ProbingData:
+        """A copy for features in which each token of a text is an example."""
+        tokens = copy(self)
+        vars(tokens).pop("_spans_digest", None)
+        rows = {split: SpanRows.of(spans).rows.numpy() for split, (spans,) in self._rows.items()}
+        tokens._rows = {split: [np.stack([x, x + 1], axis=1)] for split, x in rows.items()}
+        return tokens
+
+    def lengths(self, split: str) -> Ints:
+        """The number of tokens of each text. Shape (n,)."""
+        (spans,) = self._rows[split]
+        return spans[:, 1] - spans[:, 0]
 
     def features(self, layers: Sequence[int], room: int = 0) -> dict[str, Features]:
         """Standardised features of some layers, by split; those of train in training order.

@@ -23,6 +23,17 @@ takes a specification."""
 FOR_CLASSES = ("mean-difference", "sparse")
 """Families made from class means: they need classes, but neither training nor a seed."""
 
+READ_TOKENS = ("token-mean", "token-max", "attention")
+"""Families that read all tokens of a text."""
+
+MULTI_LAYER = "multi-layer"
+"""The family whose probe of a layer reads all layers up to it."""
+
+LIKE_LINEAR = ("linear", "token-mean", MULTI_LAYER)
+"""Families whose probes are linear, and converge to one optimum."""
+
+_SHIPPED = ("mlp", *FOR_CLASSES, *READ_TOKENS, *LIKE_LINEAR)
+
 probe_families: Registry[FamilyFactory] = Registry("probe family")
 
 
@@ -61,8 +72,8 @@ def family_of(spec: ProbeSpec) -> ProbeFamily:
 
 def is_convex(spec: ProbeSpec) -> bool:
     """Whether the family's probes converge to one optimum. Built-in families need no torch here."""
-    if spec.family in ("linear", "mlp", *FOR_CLASSES):
-        return spec.family == "linear"
+    if spec.family in _SHIPPED:
+        return spec.family in LIKE_LINEAR
     return family_of(spec).convex
 
 
@@ -71,10 +82,25 @@ def is_seeded(spec: ProbeSpec) -> bool:
     return spec.family not in FOR_CLASSES and not is_convex(spec)
 
 
-def why_unfit(family: str, kind: str) -> str:
-    """The reason why a family has no probes for tasks of a kind; empty if it has."""
+def reads_tokens(spec: ProbeSpec) -> bool:
+    """Whether the family reads all tokens of a text. Built-in families need no torch here."""
+    if spec.family in _SHIPPED:
+        return spec.family in READ_TOKENS
+    return family_of(spec).reads_tokens
+
+
+def why_unfit(family: str, kind: str, *, is_bag: bool = False) -> str:
+    """The reason why a family has no probes for tasks of a kind; empty if it has.
+
+    Args:
+        is_bag: whether an example is a text with all its tokens.
+    """
     if family in FOR_CLASSES and kind != "classification":
         return f"{family} probes need examples of one class each, and the task is {kind}"
+    if family == "token-max" and kind == "multi-label":
+        return "token-max probes need one class or number per text, and the task is multi-label"
+    if not is_bag and reads_tokens(PROBES[family]):
+        return f"{family} probes read all tokens of a text; use --positions all"
     return ""
 
 
@@ -84,9 +110,12 @@ def why_not_convex(spec: ProbeSpec, use: str) -> str:
     Args:
         use: what only convex probes do.
     """
-    # Of a stored result whose family is not loaded, nothing speaks against it.
-    serves = spec.family not in probe_families or is_convex(spec)
-    return "" if serves else f"only convex probes {use}"
+    if spec.family not in probe_families:
+        return ""  # of a stored result whose family is not loaded
+    if not is_convex(spec):
+        return f"only convex probes {use}"
+    reads_several = spec.family == MULTI_LAYER or reads_tokens(spec)
+    return f"only probes of one vector {use}" if reads_several else ""
 
 
 @probe_family(PROBES["linear"])
@@ -119,6 +148,38 @@ def sparse(spec: ProbeSpec) -> ProbeFamily:
     from probes.training.class_means import Sparse
 
     return Sparse()
+
+
+@probe_family(PROBES[MULTI_LAYER])
+def multi_layer(spec: ProbeSpec) -> ProbeFamily:
+    """Linear probes of all layers up to each layer, projected and side by side."""
+    from probes.training.family import Linear
+
+    return Linear()
+
+
+@probe_family(PROBES["token-mean"])
+def token_mean(spec: ProbeSpec) -> ProbeFamily:
+    """The mean of the scores of a text's tokens."""
+    from probes.training.token_probes import TokenMean
+
+    return TokenMean()
+
+
+@probe_family(PROBES["token-max"])
+def token_max(spec: ProbeSpec) -> ProbeFamily:
+    """The largest score of a text's tokens."""
+    from probes.training.token_probes import TokenMax
+
+    return TokenMax()
+
+
+@probe_family(PROBES["attention"])
+def attention(spec: ProbeSpec) -> ProbeFamily:
+    """Weighted means of the scores of a text's tokens, with `spec.hidden` learnt weightings."""
+    from probes.training.token_probes import Attention
+
+    return Attention(spec.hidden)
 
 
 probe_families.mark_as_shipped()

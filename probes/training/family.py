@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -66,8 +66,11 @@ class ProbeFamily(ABC):
         closed_form: whether regressions of a convex family are solved as ridge regression.
         logit_variances: for codes of convex families, the Gaussian priors on the weights, each
             given as the variance of a sum over all features.
+        reads_tokens: whether an example is a text with all its tokens: features are then
+            `probes.training.bags.TokenBags`. A convex one is fitted to single tokens.
     """
 
+    reads_tokens: ClassVar[bool] = False
     convex: ClassVar[bool] = False
     closed_form: ClassVar[bool] = False
     logit_variances: ClassVar[tuple[float, ...]] = (0.4, 4.0, 40.0)
@@ -83,11 +86,11 @@ class ProbeFamily(ABC):
         """Starting parameters; those of cell k depend only on `seeds[k]`."""
 
     @abstractmethod
-    def outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
+    def outputs(self, parameters: Parameters, features: Any) -> Tensor:
         """Logits or predictions. Shape (L, K, C, N)."""
 
     def backward(
-        self, parameters: Parameters, features: Tensor, loss_gradient: LossGradient
+        self, parameters: Parameters, features: Any, loss_gradient: LossGradient
     ) -> Parameters:
         """Gradients of the loss with respect to each of `parameters`.
 
@@ -112,25 +115,26 @@ class ProbeFamily(ABC):
         """Number of parameters of one probe, given those of one cell."""
         return sum(p.numel() for p in parameters)
 
-    def checked_outputs(self, parameters: Parameters, features: Tensor) -> Tensor:
+    def checked_outputs(self, parameters: Parameters, features: Any) -> Tensor:
         """`outputs`; ValueError if the family writes to the features."""
         with self._features_unchanged(features):
             return self.outputs(parameters, features)
 
     def gradient(
-        self, parameters: Parameters, features: Tensor, loss_gradient: LossGradient
+        self, parameters: Parameters, features: Any, loss_gradient: LossGradient
     ) -> Parameters:
         """`backward`; ValueError if the family writes to the features."""
         with self._features_unchanged(features):
             return self.backward(parameters, features, loss_gradient)
 
     @contextmanager
-    def _features_unchanged(self, features: Tensor) -> Iterator[None]:
-        version = features._version  # torch counts the writes to a tensor
+    def _features_unchanged(self, features: Any) -> Iterator[None]:
+        values: Tensor = getattr(features, "tokens", features)  # those of a bag
+        version = values._version  # torch counts the writes to a tensor
         try:
             yield
         finally:
-            if features._version != version:
+            if values._version != version:
                 raise ValueError(
                     f"{type(self).__name__} writes to its features, which other steps and cells "
                     "read too; work on a copy of them"

@@ -8,6 +8,7 @@ fraction of the steps.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -234,6 +235,26 @@ class Subset(Features):
         examples = self._index_on_cpu[part]
         first, last = int(examples[0]), int(examples[-1])
         return slice(first, last + 1), self._index[part] - first
+
+
+class SideBySide(Features):
+    """Features of one layer that consist of several others.
+
+    Args:
+        parts: features that are kept, of the same examples at one layer each.
+    """
+
+    def __init__(self, parts: Sequence[Features]) -> None:
+        self._parts, self.device = parts, parts[0].device
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """One layer, N examples, H features of all parts together."""
+        return 1, self._parts[0].shape[1], sum(part.shape[2] for part in self._parts)
+
+    def block(self, part: slice) -> Tensor:
+        """Consecutive examples, float32. Shape (1, n, H)."""
+        return torch.cat([x.kept_block(part) for x in self._parts], 2)
 
 
 class Concatenated(Features):

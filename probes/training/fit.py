@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from probes.records.probe_spec import PROBES, ProbeSpec
+from probes.training.bags import Bags
 from probes.training.batches import (
     Batches,
     batch_bounds,
     bootstrap_batches,
-    evaluation_slices,
+    evaluation_parts,
     rebatched,
+    token_batches,
 )
 from probes.training.convex import Start, convex_steps, fit_convex, tolerance
 from probes.training.families import family_of, is_seeded
@@ -69,21 +71,23 @@ def fit(
     Returns:
         the cells in the given order.
     """
-    seeds = [FitSeed(*seed) for seed in seeds]
+    seeds, n_examples = [FitSeed(*seed) for seed in seeds], train.features.shape[1]
+    family, n_layers = family_of(spec), train.features.shape[0]
+    if family.convex and isinstance(train.features, Bags):
+        train = token_batches(train)
     weights_of_examples = train.weights[:1]
     train = bootstrap_batches(train, [seed.sample for seed in seeds])
-    family, n_layers = family_of(spec), train.features.shape[0]
     if family.closed_form and n_outputs == 0:
         grid = torch.tensor(sorted(spec.ridge_l2), dtype=torch.float64).expand(n_layers, -1)
         if strengths is not None:
             grid = strengths.double().cpu()[:, None]
         weights = train.weights.expand(len(seeds), -1).cpu().numpy()
-        return ridge(train, dev, grid, cells_by(row.tobytes() for row in weights))
+        return ridge(train, dev, family, grid, cells_by(row.tobytes() for row in weights))
     if (solved := family.solved(train, dev, n_outputs, spec)) is not None:
         return solved
     train = rebatched(train, spec.batch)
     trainer = Trainer(train, dev, family, loss_for(n_outputs, train.sets), spec)
-    prior = torch.tensor(spec.l2, device=train.features.device) / train.features.shape[1]
+    prior = torch.tensor(spec.l2, device=train.features.device) / n_examples
     if family.convex:
         strength = prior.expand(n_layers, len(seeds)).contiguous()
         tolerances = [tolerance(len(train.sentences), seed.sample) for seed in seeds]
@@ -127,7 +131,7 @@ def predict(
     """
     family, loss = family_of(spec), loss_for(n_outputs, sets)
     parts = []
-    for part in evaluation_slices(features.shape[1]):
+    for part in evaluation_parts(features):
         outputs = family.checked_outputs(fitted.parameters, features.block(part))
         parts.append(loss.decide(outputs))
     return torch.cat(parts, 2)
@@ -139,7 +143,7 @@ def margins(fitted: FittedProbes, features: Features, spec: ProbeSpec) -> Tensor
     first_cells = [parameter[:, :1] for parameter in fitted.parameters]
     parts = [
         family.checked_outputs(first_cells, features.block(part)).diff(dim=2)[:, 0, 0]
-        for part in evaluation_slices(features.shape[1])
+        for part in evaluation_parts(features)
     ]
     return torch.cat(parts, 1)
 
@@ -154,7 +158,7 @@ def log_probabilities(fitted: FittedProbes, data: Batches, spec: ProbeSpec) -> T
     """
     family, loss = family_of(spec), log_loss(data.sets)
     parts = []
-    for part in evaluation_slices(data.features.shape[1]):
+    for part in evaluation_parts(data.features):
         outputs = family.checked_outputs(fitted.parameters, data.features.block(part))
         parts.append(loss.log_probabilities(outputs, data.labels[:, part]).sum(2))
     return torch.cat(parts, 2)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from probes.records.parameters import of_layer
-from probes.training.batches import Batches, evaluation_slices
+from probes.training.batches import Batches, evaluation_parts
 from probes.training.family import FittedProbes, Parameters, ProbeFamily
 from probes.training.losses import Loss
 from probes.training.standardisation import Standardisation
@@ -53,7 +53,7 @@ def mean_loss(
     """
     features = data.features
     total = torch.zeros(parameters[0].shape[:2], device=features.device)
-    for part in evaluation_slices(features.shape[1]):
+    for part in evaluation_parts(features):
         x = features.kept_block(part) if repeated else features.block(part)
         outputs = family.checked_outputs(parameters, x)
         total += loss.total(outputs, data.labels[:, part], data.weights[:, part])
@@ -65,23 +65,27 @@ def parameters_by_name(
     standardisation: Standardisation,
     fitted: FittedProbes,
     unit: tuple[float, float] | None,
+    layers_read: Sequence[int] | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Parameters of the first cell of each layer, named as in `probes.records.parameters`.
 
     Args:
         unit: mean and deviation of the training labels of a regression; None for classes.
+        layers_read: the layers that are standardised; by default `layers`.
     """
-    tensors = {"mean": standardisation.mean, "scale": standardisation.scale}
+    tensors = {}
     for number, tensor in enumerate(fitted.parameters):
         suffix = f"-{number // 2 + 1}" if number > 1 else ""
         tensors[("weight", "bias")[number % 2] + suffix] = tensor[:, 0]
+    scales = {"mean": standardisation.mean, "scale": standardisation.scale}
     if standardisation.projected_scale is not None:
-        tensors["projected-scale"] = standardisation.projected_scale
+        scales["projected-scale"] = standardisation.projected_scale
     # Copies: a view would keep the tensors of all fits in memory.
     arrays = {
         of_layer(layer, name): tensor[i].float().cpu().numpy().copy()
-        for name, tensor in tensors.items()
-        for i, layer in enumerate(layers)
+        for numbers, by_name in ((layers, tensors), (layers_read or layers, scales))
+        for name, tensor in by_name.items()
+        for i, layer in enumerate(numbers)
     }
     if standardisation.projection is not None:
         arrays["projection"] = standardisation.projection.cpu().numpy()

@@ -18,7 +18,7 @@ from torch import Tensor
 from probes.common.terminal import progress
 from probes.compute.memory import device_of_sums
 from probes.training.batches import Batches, evaluation_slices
-from probes.training.family import FittedProbes, Linear, Parameters, ProbeFamily
+from probes.training.family import FittedProbes, Parameters, ProbeFamily
 from probes.training.fitted import joined_probes, mean_loss
 from probes.training.losses import Loss, SquaredError
 from probes.training.preconditioning import (
@@ -238,7 +238,11 @@ def _wide(numbers: Tensor, vectors: Tensor) -> Tensor:
 
 
 def ridge(
-    train: Batches, dev: Batches, grid: Tensor, groups: Sequence[Sequence[int]]
+    train: Batches,
+    dev: Batches,
+    family: ProbeFamily,
+    grid: Tensor,
+    groups: Sequence[Sequence[int]],
 ) -> FittedProbes:
     """Ridge regression at all strengths from one eigendecomposition.
 
@@ -247,11 +251,11 @@ def ridge(
     device has. Cells with the same weights D share XᵀDX and the strength chosen for the first.
 
     Args:
+        family: the linear family whose outputs are compared on dev.
         grid: candidate strengths of each layer, float64 on the CPU. Shape (L, G).
         groups: groups of cells that have the same weights.
     """
-    family, loss = Linear(), SquaredError()
-    fitted = []
+    loss, fitted = SquaredError(), []
     for cells in groups:
         solver = _Solver(train.of_cells(list(cells)).without_unused(), len(cells))
         candidates = solver.solve(grid, slice(0, 1))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from probes.records.probe_spec import ProbeSpec
+from probes.training.bags import TOKENS_AT_ONCE
 from probes.training.batches import BATCH, EVALUATION, READERS
 from probes.training.families import family_of
 from probes.training.full_batch import PAIRS
@@ -30,6 +31,7 @@ class Work:
         n_outputs: number of classes; 0 for a regression.
         n_cells: cells of a layer that are fitted at once.
         n_batches: batches that a step reads, one for each fit.
+        n_tokens: tokens of a text, for probes that read them all; `n_examples` are then tokens.
     """
 
     spec: ProbeSpec
@@ -39,6 +41,7 @@ class Work:
     n_outputs: int
     n_cells: int
     n_batches: int = 1
+    n_tokens: int = 0
 
 
 def _examples_in_memory(n_batches: int) -> int:
@@ -63,13 +66,19 @@ def _layer_bytes(work: Work) -> int:
     parameters = work.n_cells * (
         n_features * spec.hidden + units * outputs if spec.hidden else n_features * outputs
     )
-    family = family_of(spec)
+    family, at_once, at_a_step = family_of(spec), _examples_in_memory(work.n_batches), _STEP
+    if work.n_tokens and not family.convex:
+        # Scores of tokens: of an attention probe, one and its values for each head.
+        units = parameters = max(1, spec.hidden) * (1 + outputs)
+        parameters *= work.n_cells * n_features
+        at_a_step = TOKENS_AT_ONCE + spec.batch * work.n_tokens
+        at_once = max(at_once, 2 * at_a_step)
     # Values, gradients, two moments, the best so far and a copy; of a convex fit, the steps and
     # changes that curvature is estimated from. Features. Outputs of a batch and of an evaluation
     # block, and what is computed from them.
     copies = 6 + 2 * PAIRS if family.convex else 6
-    features = _examples_in_memory(work.n_batches) * work.n_read
-    working = 4 * (copies * parameters + features + 3 * work.n_cells * units * _STEP)
+    features = at_once * work.n_read
+    working = 4 * (copies * parameters + features + 3 * work.n_cells * units * at_a_step)
     solved = family.closed_form and not work.n_outputs
     if family.convex or solved:
         # The products of features, their eigenvectors, and LAPACK's workspace.

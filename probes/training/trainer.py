@@ -14,6 +14,7 @@ from torch.nn.functional import pad
 
 from probes.common.terminal import progress
 from probes.records.probe_spec import ProbeSpec
+from probes.training.bags import Bags
 from probes.training.batches import Batches, shuffled_batches
 from probes.training.family import FittedProbes, Parameters, ProbeFamily
 from probes.training.fitted import mean_loss
@@ -106,7 +107,10 @@ class MinibatchFit:
         """Start from `parameters`, which later steps update in place."""
         self._parameters = parameters
         trainer, strengths = self.trainer, self.strengths
-        self._adam = Adam(parameters, trainer.spec.learning_rate)
+        rate, n_features = trainer.spec.learning_rate, trainer.train.features.shape[2]
+        # One weight per feature, as in convex probes.
+        rate = convex_rate(trainer.spec, n_features) if trainer.family.reads_tokens else rate
+        self._adam = Adam(parameters, rate)
         checks = trainer.spec.checks
         self._check_at = {math.ceil(self.n_steps * i / checks) for i in range(1, checks + 1)}
         self.best = FittedProbes(
@@ -175,7 +179,9 @@ def run_fits(fits: Iterable[MinibatchFit]) -> Iterator[FittedProbes]:
     for _, same_shape in groupby(fits, key=lambda fit: fit.strengths.shape):
         waiting_fits = iter(same_shape)
         for first in waiting_fits:
-            at_once = fits_at_once(first.trainer.train.features.device)
+            features = first.trainer.train.features
+            # Bags of one batch have other lengths than those of the next.
+            at_once = 1 if isinstance(features, Bags) else fits_at_once(features.device)
             group = [first, *islice(waiting_fits, at_once - 1)]
             _run_together(group)
             yield from (fit.best for fit in group)
@@ -192,8 +198,9 @@ def _run_together(fits: Sequence[MinibatchFit]) -> None:
     for step in range(1, fits[0].n_steps + 1):
         running = [fit for fit in fits if step <= fit.n_steps]
         x, labels, weights = _stack([fit.batch() for fit in running])
+        n_running = len(running) * n_layers
         loss_gradient = partial(loss.errors, labels=labels, weights=weights)
-        gradients = family.gradient([p[: len(x)] for p in parameters], x, loss_gradient)
+        gradients = family.gradient([p[:n_running] for p in parameters], x, loss_gradient)
         for fit, *tensors in zip(running, *(g.split(n_layers) for g in gradients), strict=True):
             fit.step(step, tensors)
 

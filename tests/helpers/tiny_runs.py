@@ -13,7 +13,7 @@ def shorten_schedule(patch):
     """Let probes stop early, for tests of everything around the fit."""
     patch.setattr("probes.training.scalar_mix._MIN_STEPS", 60)
     for family, spec in PROBES.items():
-        update = {"epochs": 1, "min_steps": 24, "hidden": spec.hidden // 16}
+        update = {"epochs": 1, "min_steps": 24, "hidden": spec.hidden // 16 or spec.hidden}
         patch.setitem(PROBES, family, spec.model_copy(update=update))
 
 

@@ -167,7 +167,8 @@ def test_a_probe_family_is_added_and_taken_back(write):
 def test_a_family_that_cannot_be_fitted_is_refused(write, update, message):
     with pytest.raises(UserError, match=message):
         load_file(write(FAMILY.format(update=update)))
-    assert list(PROBES) == ["linear", "mlp", "mean-difference", "sparse"]
+    assert len(PROBES) == 8
+    assert not {"x", "a.b"} & PROBES.keys()
 
 
 def test_an_installed_metric_is_found_in_its_group(install):
