@@ -34,7 +34,7 @@ from probes.run.inputs import LazyCorpus, LazyModel
 from probes.run.jobs import Job, layers_of
 from probes.run.settings import options_of
 from probes.run.task_choice import LeftOutError, Omission, Omissions
-from probes.tasks.task import Task
+from probes.tasks.task import Task, layers_at
 from probes.tasks.validation import TaskError
 from probes.training.families import why_unfit
 
@@ -296,9 +296,10 @@ class ModelRun:
         n_layers = self.n_layers
         layers = layers_of(self.config, n_layers, self.name)
         task = self.task(job.task)
-        if task and task.site:
-            # No block writes the embedding output.
-            layers = tuple(filter(None, layers))
+        if task and not (layers := layers_at(task.site, layers, n_layers)):
+            at_last = f"unnormed is read at layer {n_layers} alone; add it to --layers"
+            self.omissions.not_made(f"{task.name} · {job.family}", at_last)
+            return None
         if task and (reason := why_unfit(job.family, task.kind)):
             self.omissions.not_made(f"{task.name} · {job.family}", reason)
             return None

@@ -101,7 +101,7 @@ def test_vectors_are_those_of_plain_transformers(encoder):
             if name not in whole and pieces.get(name) is None:
                 continue
             wanted = whole[name] if name in whole else state[pieces[name]]
-            own = found[layer_part(layer, Position.parse(name))][place]
+            own = found[layer_part(layer, position=Position.parse(name))][place]
             torch.testing.assert_close(own, wanted, rtol=1e-4, atol=1e-5)
 
 

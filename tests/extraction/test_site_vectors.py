@@ -151,13 +151,13 @@ def test_sites_are_added_to_a_store(tmp_path):
     (wanted,) = collected(encoder, view.texts, only).values()
     (row,) = [i for i, text in enumerate(view.texts) if text.kept_span[1] > text.kept_span[0]][:1]
     first = sum(text.kept_span[1] - text.kept_span[0] for text in view.texts[:row])
-    found = torch.from_numpy(stored.of("mlp").layer(2)[stored.starts[[row]]]).float()
+    found = torch.from_numpy(stored.of(site="mlp").layer(2)[stored.starts[[row]]]).float()
     torch.testing.assert_close(found, wanted[[first]], rtol=1e-3, atol=1e-3)
-    assert [stored.of(site).derived("x", lambda: object()) for site in EVERY] == [
-        stored.of(site).derived("x", lambda: None) for site in EVERY
+    assert [stored.of(site=site).derived("x", lambda: object()) for site in EVERY] == [
+        stored.of(site=site).derived("x", lambda: None) for site in EVERY
     ]
     stored.forget_derived()
-    assert [stored.of(site).derived("x", lambda: None) for site in EVERY] == [None] * 3
+    assert [stored.of(site=site).derived("x", lambda: None) for site in EVERY] == [None] * 3
 
 
 def at_zero(site: Site) -> list[Intervention]:

@@ -125,7 +125,7 @@ def test_pooled_vectors_are_those_of_plain_passes(name):
         wanted, n_windows = by_hand(encoder.model, tokenizer, text, window)
         assert n_windows == 1 or text == LONG
         for (layer, name), vector in wanted.items():
-            own = found[layer_part(layer, Position.parse(name))][place]
+            own = found[layer_part(layer, position=Position.parse(name))][place]
             torch.testing.assert_close(own, vector, rtol=1e-4, atol=1e-5)
     assert {name for _, name in wanted} == set(NAMES)
     assert n_windows > 2 or window > len(LONG)

@@ -25,82 +25,110 @@ from probes.extraction.reading.vectors import layer_part
 from probes.extraction.reading.views import Text
 from probes.records.header import ModelRecord
 from probes.tasks.positions import Position
+from probes.tasks.task import Sublayer
+
+_Triple = tuple[int, Sublayer | None, Position]
 
 
 class TextVectors(Collector):
-    """Collects a vector of each whole text for some layers and positions.
+    """Collects a vector of each whole text for some layers, sites and positions.
 
     Args:
-        pairs: which layer is read at which position.
+        triples: which layer is read at which site and position; see
+            `probes.extraction.reading.collectors.WordVectors` for sites.
         storage: the type in which vectors are stored.
     """
 
     name = "text vectors"
     model_arguments: ClassVar[Mapping[str, Any]] = {"output_hidden_states": True}
 
-    def __init__(self, pairs: Sequence[tuple[int, Position]], storage: Storage = "float16") -> None:
-        self.pairs, self.storage = tuple(pairs), storage
-        self._vectors: dict[tuple[int, Position], Tensor] = {}
+    def __init__(self, triples: Sequence[_Triple], storage: Storage = "float16") -> None:
+        self.triples, self.storage = tuple(triples), storage
+        self._vectors: dict[_Triple, Tensor] = {}
         self._n_texts = 0
+        self._windows: PaddedWindows | None = None
         self._pieces: dict[Position, Tensor] = {}
 
     @property
     def settings(self) -> dict[str, str | int]:
-        """Dtype of storage. Positions are parts, so that one may be added to a store."""
+        """Dtype of storage. Sites and positions are parts, so that one may be added to a store."""
         return {"storage": self.storage}
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """One part for each layer and position."""
-        return tuple(layer_part(*x) for x in self.pairs)
+        """One part for each layer, site and position."""
+        return tuple(layer_part(*x) for x in self.triples)
+
+    @property
+    def inside(self) -> Sequence[tuple[int, Sublayer]]:  # type: ignore[override]
+        """The blocks and sites that are read inside blocks."""
+        return list(dict.fromkeys((layer, site) for layer, site, _ in self.triples if site))
 
     def only(self, parts: Sequence[str]) -> TextVectors:
-        """A collector of some layers and positions."""
-        return TextVectors([x for x in self.pairs if layer_part(*x) in parts], self.storage)
+        """A collector of some layers, sites and positions."""
+        return TextVectors([x for x in self.triples if layer_part(*x) in parts], self.storage)
 
     def in_float32(self) -> TextVectors:
         """A copy of the collector with float32 storage."""
-        return TextVectors(self.pairs, "float32")
+        return TextVectors(self.triples, "float32")
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
         """Bytes of the vectors of a shard."""
         item: int = getattr(torch, self.storage).itemsize
-        return len(self.pairs) * len(shard.texts) * model.hidden_size * item
+        return len(self.triples) * len(shard.texts) * model.hidden_size * item
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
         """Begin a shard without vectors."""
         assert all(text.written for text in shard.texts)
         self._n_texts, self._vectors = len(shard.texts), {}
         text_pairs = list(zip(shard.texts, pieces, strict=True))
-        for position in {position for _, position in self.pairs}:
+        for position in {position for *_, position in self.triples}:
             places = [piece_at(position, text, parts) for text, parts in text_pairs]
             self._pieces[position] = torch.tensor([-1 if x is None else x for x in places])
 
+    def prepare(self, windows: PaddedWindows) -> None:
+        """Keep the windows for `see`."""
+        self._windows = windows
+
+    def see(self, block: int, site: Sublayer, states: Tensor) -> None:
+        """Take the vectors of each text at a site."""
+        assert self._windows is not None, "a pass is running"
+        self._take(self._windows, block, site, states)
+
     def add(self, windows: PaddedWindows, output: Any) -> None:
-        """Take the vectors of each text; pieces of a long one may come in several passes.
+        """Take the vectors of each text in layers.
 
         Each layer stays on the device that computed it.
         """
         states = layer_states(output)
-        for layer, position in self.pairs:
-            state = states[layer].float()
+        for layer in {layer for layer, site, _ in self.triples if site is None}:
+            self._take(windows, layer, None, states[layer])
+
+    def _take(
+        self, windows: PaddedWindows, layer: int, site: Sublayer | None, states: Tensor
+    ) -> None:
+        """Take vectors at each position; pieces of a long text may come in several passes."""
+        n_windows, length = windows.inputs["input_ids"].shape
+        state = states.reshape(n_windows, length, -1).float()  # parts may read (tokens, size)
+        for triple in self.triples:
+            position = triple[2]
+            if triple[:2] != (layer, site):
+                continue
             rows, values = _vectors_of_pass(state, position, windows, self._pieces[position])
-            if (layer, position) not in self._vectors:
+            if triple not in self._vectors:
                 least = -math.inf if position.kind == "max" else 0.0
-                self._vectors[layer, position] = state.new_full(
-                    (self._n_texts, state.shape[-1]), least
-                )
-            vectors, rows = self._vectors[layer, position], to_device(rows, state.device)
+                self._vectors[triple] = state.new_full((self._n_texts, state.shape[-1]), least)
+            vectors, rows = self._vectors[triple], to_device(rows, state.device)
             before = vectors.index_select(0, rows)
             merged = torch.maximum(values, before) if position.kind == "max" else values + before
             vectors.index_copy_(0, rows, merged)
 
     def finish(self) -> dict[str, Tensor]:
-        """The vectors of each layer and position in the storage type. Each (texts, hidden size)."""
+        """The vectors of each triple in the storage type. Each (texts, hidden size)."""
         arrays = {}
-        for (layer, position), vectors in self._vectors.items():
+        for triple, vectors in self._vectors.items():
             peak = float(vectors.abs().max())
-            arrays[layer_part(layer, position)] = to_store(layer, vectors, peak, self.storage)
+            arrays[layer_part(*triple)] = to_store(triple[0], vectors, peak, self.storage)
         return arrays
 
 

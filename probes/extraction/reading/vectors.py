@@ -21,14 +21,15 @@ from probes.tasks.task import Sublayer
 T = TypeVar("T")
 
 
-def layer_part(layer: int, which: Position | Sublayer | None = None) -> str:
-    """The name of one layer's array in a shard.
+def layer_part(layer: int, site: Sublayer | None = None, position: Position | None = None) -> str:
+    """The name of one layer's array in a shard: ``layer-05``, ``layer-05-mlp-last``.
 
     Args:
-        which: where whole texts are read, or the site of words' vectors; None for words at layers.
+        site: None for the layer itself.
+        position: where whole texts are read; None for words.
     """
-    name = folder_name(which.name) if isinstance(which, Position) else which
-    return f"layer-{layer:02d}" + (f"-{name}" if name else "")
+    names = [f"layer-{layer:02d}", site, position and folder_name(position.name)]
+    return "-".join(name for name in names if name)
 
 
 class Sharded:
@@ -79,17 +80,18 @@ class StoredVectors(Store):
             (texts,).
     """
 
-    _which: Position | Sublayer | None = None
+    _site: Sublayer | None = None
+    _position: Position | None = None
 
     def __init__(self, cache: Path, key: StoreKey, view: View) -> None:
         super().__init__(cache, key)
         self.starts = row_of_each_text(self.shards(view), kept_words(view.texts))
         self._derived: dict[str, Any] = {}
 
-    def of(self, which: Position | Sublayer | None) -> StoredVectors:
-        """A copy with vectors of whole texts at one position, or of words at one site."""
+    def of(self, position: Position | None = None, site: Sublayer | None = None) -> StoredVectors:
+        """A copy with vectors of whole texts at one position, or of words, at one site."""
         vectors = copy(self)
-        vectors._which = which
+        vectors._position, vectors._site = position, site
         return vectors
 
     @property
@@ -99,7 +101,7 @@ class StoredVectors(Store):
 
     def layer(self, index: int) -> Sharded:
         """The vectors of one layer, mapped read-only."""
-        return Sharded(self.arrays(layer_part(index, self._which)))
+        return Sharded(self.arrays(layer_part(index, self._site, self._position)))
 
     def derived(self, key: str, make: Callable[[], T]) -> T:
         """The result of `make` for `key`, which is kept until `forget_derived`.
@@ -110,7 +112,7 @@ class StoredVectors(Store):
             key: names everything that the result depends on except the vectors.
             make: computes the result.
         """
-        key = f"{self._which} {key}"
+        key = f"{self._position} {self._site} {key}"
         if key not in self._derived:
             self._derived[key] = make()
         result: T = self._derived[key]
