@@ -104,7 +104,7 @@ class Sites:
         if not (kind != "layer") <= layer <= len(self.blocks):
             reason = f"it has {len(self.blocks)} blocks, and no {kind} {layer}"
         elif kind == "unnormed" and self.layers[-1] == self.blocks[-1]:
-            reason = "it has no norm after its last block, whose output is the last layer (block)"
+            reason = "it has no norm after its last block; read block instead"
         elif kind == "unnormed" and layer < len(self.blocks):
             reason = f"only the output of its last block has a norm after it; read layer {layer}"
         elif kind == "layer" and layer and self.layers[layer] is None:
