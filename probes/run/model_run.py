@@ -296,14 +296,16 @@ class ModelRun:
         n_layers = self.n_layers
         layers = layers_of(self.config, n_layers, self.name)
         task = self.task(job.task)
-        if task and not (layers := layers_at(task.site, layers, n_layers)):
-            at_last = f"unnormed is read at layer {n_layers} alone; add it to --layers"
-            self.omissions.not_made(f"{task.name} · {job.family}", at_last)
-            return None
+        if task:
+            layers = layers_at(task.site, layers, n_layers)
         if task and (reason := why_unfit(job.family, task.kind)):
             self.omissions.not_made(f"{task.name} · {job.family}", reason)
             return None
         if not job.definition.is_evidence:
+            if not layers:
+                at_last = f"{self.name} has it at layer {n_layers} alone; add it to --layers."
+                about = "probes of unnormed", f"--sites unnormed: {at_last}"
+                raise LeftOutError(Omission.UNSERVED, self.name, *about)
             return Request(layers, n_layers, self.config.seeds, self.config.level)
         if (scores := self.results.get(job.of)) is None:
             return None

@@ -161,7 +161,18 @@ def test_names_of_transformer_lens_are_replaced_by_ours():
         validate({"sites": "resid_mid", "measurements": "geometry"})
 
 
-def test_texts_and_chats_are_read_at_sites(tiny_chat, tmp_path, capsys, short_schedule):
+def test_chats_are_read_at_sites(tmp_path, capsys, short_schedule):
+    """MLPs write the same of all tokens; with their probe, the commonest label."""
+    tiny_chat = tmp_path / "tiny-chat"
+    save("gpt2", tiny_chat)
+    template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+    (tiny_chat / "chat_template.jinja").write_text(template)
+    model = AutoModel.from_pretrained(tiny_chat)
+    with torch.no_grad():
+        for block in model.h:
+            block.mlp.c_proj.weight.zero_()
+            block.mlp.c_proj.bias.copy_(torch.arange(16))
+    model.save_pretrained(tiny_chat)
     rows = [
         {"chat": [{"role": "user", "content": f"the {animal} {i}"}], "kind": animal}
         for i in range(40)
@@ -173,27 +184,32 @@ def test_texts_and_chats_are_read_at_sites(tiny_chat, tmp_path, capsys, short_sc
     about |= {"limit": None, "probes": "linear"}
     alone = run(tiny_chat, tmp_path, **about)
     before = files_of(tmp_path)
-    results = run(tiny_chat, tmp_path, sites="resid_post,mid,unnormed", **about)
-    names = [f"kind@{x}{site}" for x in ("last", "user") for site in ("", "@mid", "@unnormed")]
-    layers = {"": (0, 1, 2), "mid": (1, 2), "unnormed": (2,)}
+    results = run(tiny_chat, tmp_path, sites="resid_post,mid,mlp_out,unnormed", **about)
+    names = [f"kind@{x}{y}" for x in ("last", "user") for y in ("", "@mid", "@mlp", "@unnormed")]
+    layers = {"": (0, 1, 2), "mid": (1, 2), "mlp": (1, 2), "unnormed": (2,)}
     assert [result.task.name for result in results] == names
+    for position in ("last", "user"):
+        at = {x.task.site: x for x in results if x.task.name.split("@")[1] == position}
+        assert at[None].headline[2] > at["mlp"].headline[2] < at["mid"].headline[2]
+        majority = pytest.approx(at["mlp"].baselines["majority"]["accuracy"])
+        assert list(at["mlp"].headline.values()) == [majority, majority]
     for result in results:
         assert result.layers == layers[result.task.site or ""]
         assert not why_outdated(result)
     after = files_of(tmp_path)
     assert before.items() < after.items()
-    assert len({x.key for x in results} - {x.key for x in alone}) == 4
-    scores = {tuple(result.headline.values())[-1] for result in results}
-    assert len(scores) > 1
+    assert len({x.key for x in results} - {x.key for x in alone}) == 6
     (shard,) = (tmp_path / "cache").rglob("layer-02-unnormed-user.npy")
     assert not [*shard.parent.glob("layer-01-unnormed*"), *shard.parent.glob("layer-00-mid*")]
-    run(tiny_chat, tmp_path, sites="block,mid,unnormed", **about)
+    run(tiny_chat, tmp_path, sites="block,mid,mlp,unnormed", **about)
     assert files_of(tmp_path) == after
     capsys.readouterr()
     (of_mid, _) = run(tiny_chat, tmp_path, sites="mid,unnormed", **about, layers="0,1")
     assert of_mid.task.name == "kind@last@mid"
-    why = "unnormed is read at layer 2 alone; add it to --layers"
-    assert f"left out kind@user@unnormed · linear: {why}" in capsys.readouterr().err
+    why = "--sites unnormed: tiny-chat has it at layer 2 alone; add it to --layers"
+    assert capsys.readouterr().err.count(f"failed  probes of unnormed: {why}.") == 1
+    with pytest.raises(UserError, match=why):
+        run(tiny_chat, tmp_path / "alone", sites="unnormed", **about, layers="1")
 
 
 def test_sites_that_a_model_lacks_are_named(tiny_bert, tmp_path):
