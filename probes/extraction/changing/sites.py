@@ -423,7 +423,7 @@ def _with_mids(model: Any, sites: Sites) -> Sites:
     norms = tuple(x for block in sites.blocks if (x := _reader_of_sum(before, after, block)))
     if len(norms) < len(plain):
         return sites
-    for pre_norm in (False, True):
+    for pre_norm in (False, True):  # the input of a norm after attention would pass the test, too
         mid_sites = replace(sites, calls={**sites.calls, "mid": norms}, pre_norm=pre_norm)
         no_mid = "mid", None, _zero
         without, _ = _run_pass(model, mid_sites, no_mid, inputs=plain)
@@ -446,7 +446,8 @@ def _reader_of_sum(before: Sequence[Event], after: Sequence[Event], block: Call)
     for event in _inside(before, block):
         if reader and event.index >= reader.end:
             break
-        # T5 has the norm in a module that reads the sum, too. Experts may be called in one pass.
+        # T5 has the norm in a module that reads the sum, too. Experts may be called in one pass
+        # and not in the other.
         if event.flat and _is_same_state(inputs_after.get(event.call), state):
             reader = reader if _is_same_state(event.inputs[0].flatten(), state) else event
     return reader.call if reader else None
