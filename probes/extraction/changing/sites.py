@@ -425,9 +425,10 @@ def _with_mids(model: Any, sites: Sites) -> Sites:
         return sites
     for pre_norm in (False, True):  # the input of a norm after attention would pass the test, too
         mid_sites = replace(sites, calls={**sites.calls, "mid": norms}, pre_norm=pre_norm)
-        no_mid = "mid", None, _zero
-        without, _ = _run_pass(model, mid_sites, no_mid, inputs=plain)
-        neither, _ = _run_pass(model, mid_sites, ("attention", None, _zero), no_mid, inputs=plain)
+        without, _ = _run_pass(model, mid_sites, ("mid", None, _zero), inputs=plain)
+        neither, _ = _run_pass(
+            model, mid_sites, ("attention", None, _zero), ("mid", None, _zero), inputs=plain
+        )
         if all(map(torch.equal, without, neither)):
             return mid_sites
     return sites
