@@ -18,8 +18,9 @@ from probes.tasks.validation import TaskError, fault, items_of
 
 Shape = Literal["word", "pair", "span", "span pair", "sentence", "text"]
 Kind = Literal["classification", "multi-label", "regression"]
-Sublayer = Literal["attention", "mlp"]
-"""A part of a block with an output that is added to the residual stream."""
+Sublayer = Literal["mid", "attention", "mlp", "unnormed"]
+"""A site of blocks other than the layer: the state between attention and MLP, what one of these
+adds to it, or the output of the last block before the final norm."""
 
 TaskGroup = Literal["surface", "syntax", "morphology", "semantics", "discourse", "other"]
 """Linguistic level of a task. `--tasks GROUP` selects all tasks of a group."""
@@ -113,7 +114,7 @@ class Task:
             are excluded and counted.
         position: where the vector of a text is read; None for tasks of other shapes.
         from_train: computes what the rule must know of the training sentences, such as frequencies.
-        site: the part of block b whose output stands for layer b, see
+        site: the site of block b whose states stand for layer b, see
             `probes.extraction.reading.collectors.WordVectors`; None for the layer itself.
         group: linguistic level of the task.
     """
@@ -146,7 +147,9 @@ class Task:
         return self.position is not None and self.position.is_bag
 
     def at(self, site: Sublayer | None) -> Task:
-        """A copy that reads vectors at another site: ``pos@mlp``, or ``pos`` for layers."""
+        """A copy that reads vectors at another site: ``pos@mlp`` or ``true@last@mlp``; without a
+        site ``pos``, which reads layers.
+        """
         name = plain_name(self.name)
         return replace(self, name=f"{name}@{site}" if site else name, site=site)
 
@@ -261,6 +264,12 @@ def plain_name(name: str) -> str:
     """The name of a task without the site: ``pos`` for ``pos@mlp``."""
     plain, _, site = name.rpartition("@")
     return plain if site in get_args(Sublayer) else name
+
+
+def layers_at(site: Sublayer | None, layers: Iterable[int], n_layers: int) -> tuple[int, ...]:
+    """The layers of some at which a model of L layers has a site: blocks, or the last block."""
+    first = n_layers if site == "unnormed" else int(site is not None)
+    return tuple(layer for layer in layers if layer >= first)
 
 
 def _standing_in(

@@ -174,7 +174,8 @@ def _ranking(
         ranked[task] = tuple(once.values())
     first = comparable[0].result
     words = [corpus_title(first), f"{probe} probe"]
-    words += [f"{kind} encoders"] * bool(kind) + [f"output of {site}"] * bool(site)
+    words += [f"{kind} encoders"] * bool(kind)
+    words += [f"output of {site}" if site in ("attention", "mlp") else f"at {site}"] * bool(site)
     return Ranking(corpus, probe, kind, site, " · ".join(words), ranked, tuple(apart))
 
 

@@ -7,7 +7,15 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ByteSize, ConfigDict, Discriminator, Field, Tag, field_validator
+from pydantic import (
+    BeforeValidator,
+    ByteSize,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    field_validator,
+)
 
 from probes.common.errors import names_in
 from probes.common.files import default_cache, default_data_dir
@@ -29,7 +37,19 @@ Layers = Annotated[
 
 Overwrite = Literal["missing", "always", "never"]
 
-SiteName = Literal["block", "attention", "mlp"]
+TRANSFORMER_LENS = {
+    "resid_pre": "block",
+    "resid_mid": "mid",
+    "attn_out": "attention",
+    "mlp_out": "mlp",
+    "resid_post": "block",
+}
+"""Sites by their names there. The state before a block is the layer below it."""
+
+SiteName = Annotated[
+    Literal["block", "mid", "attention", "mlp", "unnormed"],
+    BeforeValidator(lambda name: TRANSFORMER_LENS.get(name, name)),
+]
 
 NO_NAMES = "names nothing; give names separated by commas, such as a,b"
 NO_PATH = "not a path; name a file or folder (. for the current one)"
@@ -153,8 +173,9 @@ class RunConfig(Frozen):
     )
     pooling: Literal["mean", "first", "last"] = setting("how to pool a word's subwords", "mean")
     sites: tuple[SiteName, ...] = setting(
-        "where words' vectors are read: block, attention or mlp; each but the first gives tasks of "
-        "its own",
+        "where vectors are read: block (the layer), mid (the state between attention and MLP), "
+        "attention or mlp (what these add to it), or unnormed (the last block before the final "
+        "norm); each but the first gives tasks of its own",
         ("block",),
         "S,…",
         min_length=1,

@@ -113,9 +113,9 @@ class CorpusReader:
 
     @property
     def sites(self) -> list[Sublayer | None]:
-        """Sites where word vectors are read: layers, and other sites that the model has."""
-        requested = dict.fromkeys((None, *self.config.task_sites))
-        return [site for site in requested if site not in self.description.unserved_sites]
+        """The sites of tasks that the model has."""
+        unserved = self.description.unserved_sites
+        return [site for site in self.config.task_sites if site not in unserved]
 
     def release(self) -> None:
         """Free the memory of the model, and of features; what was collected and encoded stays."""
@@ -317,8 +317,9 @@ class CorpusReader:
         about = self.description.info, dtype, view, self.layers
         if positions := self._positions(key[0]):
             written = self._written(view)
-            return text_vectors(cache, *about, positions, name, written, split=self.words)
-        request = word_vectors(cache, *about, self.config.pooling, name, self.sites)
+            return text_vectors(cache, *about, positions, name, written, self.sites, self.words)
+        sites = list(dict.fromkeys((None, *self.sites)))  # measurements of the corpus read layers
+        request = word_vectors(cache, *about, self.config.pooling, name, sites)
         # Nothing is known of the range of given vectors, and their place in the files may change.
         return as_given(request, self.description.content) if self.description.content else request
 

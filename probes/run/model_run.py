@@ -34,7 +34,7 @@ from probes.run.inputs import LazyCorpus, LazyModel
 from probes.run.jobs import Job, layers_of
 from probes.run.settings import options_of
 from probes.run.task_choice import LeftOutError, Omission, Omissions
-from probes.tasks.task import Task
+from probes.tasks.task import Task, layers_at
 from probes.tasks.validation import TaskError
 from probes.training.families import MULTI_LAYER, why_unfit
 
@@ -300,13 +300,16 @@ class ModelRun:
         n_layers = self.n_layers
         layers = layers_of(self.config, n_layers, self.name)
         task = self.task(job.task)
-        if task and task.site:
-            # No block writes the embedding output.
-            layers = tuple(filter(None, layers))
+        if task:
+            layers = layers_at(task.site, layers, n_layers)
         if task and (reason := why_unfit(job.family, task.kind, is_bag=task.is_bag)):
             self.omissions.not_made(f"{task.name} · {job.family}", reason)
             return None
         if not job.definition.is_evidence:
+            if not layers:
+                at_last = f"{self.name} has it at layer {n_layers} alone; add it to --layers."
+                about = "probes of unnormed", f"--sites unnormed: {at_last}"
+                raise LeftOutError(Omission.UNSERVED, self.name, *about)
             return Request(layers, n_layers, self.config.seeds, self.config.level)
         if (scores := self.results.get(job.of)) is None:
             return None

@@ -147,7 +147,6 @@ def _conflicts(config: RunConfig) -> Iterator[tuple[object, str]]:
         config.transfer and not probed,
         f"--measurements {measured}: --transfer needs scores; add scores to these.",
     )
-    yield other_sites and text, f"--sites {sites}: does not apply to vectors of texts; omit it."
     yield (
         other_sites and not probed,
         f"--sites {sites}: applies to scores only; add scores to --measurements.",

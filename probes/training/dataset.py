@@ -22,6 +22,7 @@ from probes.extraction.reading.vectors import StoredVectors
 from probes.extraction.reading.views import View
 from probes.records.probe_spec import ProbeSpec
 from probes.statistics.sums import ratio
+from probes.tasks.task import layers_at
 from probes.training.bags import Bags
 from probes.training.batches import Batches, batch_bounds
 from probes.training.cached_features import CachedOnce, Memory
@@ -145,8 +146,7 @@ class ProbingData:
         """The layers that the probes of some layers read: of `MULTI_LAYER` all up to the last."""
         if spec.family != MULTI_LAYER:
             return layers
-        # No block writes the embedding output.
-        return range(1 if self.examples.task.site else 0, layers[-1] + 1)
+        return layers_at(self.examples.task.site, range(layers[-1] + 1), self.n_layers - 1)
 
     def _side_by_side(self, layers: Sequence[int], room: int) -> Standardisation:
         """Projected features of several layers as those of one."""

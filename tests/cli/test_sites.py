@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import torch
 from places import OTHERS
-from tiny_models import build, save_tokenizer
+from tiny_models import build, save, save_tokenizer
 from tiny_runs import files_of, run
 from transformers import AutoModel, AutoTokenizer, MixtralConfig
 
@@ -142,16 +142,83 @@ def test_models_without_the_site_are_left_out_by_name(tiny_bert, tmp_path, capsy
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"sites": "mlps"}, "--sites mlps: give block, attention or mlp"),
+        ({"sites": "mlps"}, "--sites mlps: give block, mid, attention, mlp or unnormed"),
         ({"sites": ""}, "--sites '': names nothing"),
         ({"sites": "mlp", "layers": "0"}, "--layers 0: not a block; --sites mlp needs layers from 1"),
         ({"sites": "mlp", "measurements": "geometry"}, "--sites mlp: applies to scores only; add scores"),
-        ({"sites": "mlp", "text": "t", "label": "l"}, "--sites mlp: does not apply to vectors of texts"),
     ],
 )  # fmt: skip
 def test_sites_that_cannot_be_read(settings, message):
     with pytest.raises(UserError, match=message):
         validate(settings)
+
+
+def test_names_of_transformer_lens_are_replaced_by_ours():
+    names = ("resid_pre", "resid_mid", "attn_out", "mlp_out", "resid_post", "unnormed")
+    ours = ("block", "mid", "attention", "mlp", "block", "unnormed")
+    assert validate({"sites": ",".join(names)}).sites == validate({"sites": names}).sites == ours
+    with pytest.raises(UserError, match="--sites mid: applies to scores only"):
+        validate({"sites": "resid_mid", "measurements": "geometry"})
+
+
+def test_chats_are_read_at_sites(tmp_path, capsys, short_schedule):
+    """MLPs write the same of all tokens; with their probe, the commonest label."""
+    tiny_chat = tmp_path / "tiny-chat"
+    save("gpt2", tiny_chat)
+    template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+    (tiny_chat / "chat_template.jinja").write_text(template)
+    model = AutoModel.from_pretrained(tiny_chat)
+    with torch.no_grad():
+        for block in model.h:
+            block.mlp.c_proj.weight.zero_()
+            block.mlp.c_proj.bias.copy_(torch.arange(16))
+    model.save_pretrained(tiny_chat)
+    rows = [
+        {"chat": [{"role": "user", "content": f"the {animal} {i}"}], "kind": animal}
+        for i in range(40)
+        for animal in ("dog", "cat")
+    ]
+    path = tmp_path / "chats.jsonl"
+    pd.DataFrame(rows).to_json(path, orient="records", lines=True)
+    about = {"corpus": str(path), "messages": "chat", "label": "kind", "positions": "last,user"}
+    about |= {"limit": None, "probes": "linear"}
+    alone = run(tiny_chat, tmp_path, **about)
+    before = files_of(tmp_path)
+    results = run(tiny_chat, tmp_path, sites="resid_post,mid,mlp_out,unnormed", **about)
+    names = [f"kind@{x}{y}" for x in ("last", "user") for y in ("", "@mid", "@mlp", "@unnormed")]
+    layers = {"": (0, 1, 2), "mid": (1, 2), "mlp": (1, 2), "unnormed": (2,)}
+    assert [result.task.name for result in results] == names
+    for position in ("last", "user"):
+        at = {x.task.site: x for x in results if x.task.name.split("@")[1] == position}
+        assert at[None].headline[2] > at["mlp"].headline[2] < at["mid"].headline[2]
+        majority = pytest.approx(at["mlp"].baselines["majority"]["accuracy"])
+        assert list(at["mlp"].headline.values()) == [majority, majority]
+    for result in results:
+        assert result.layers == layers[result.task.site or ""]
+        assert not why_outdated(result)
+    after = files_of(tmp_path)
+    assert before.items() < after.items()
+    assert len({x.key for x in results} - {x.key for x in alone}) == 6
+    (shard,) = (tmp_path / "cache").rglob("layer-02-unnormed-user.npy")
+    assert not [*shard.parent.glob("layer-01-unnormed*"), *shard.parent.glob("layer-00-mid*")]
+    run(tiny_chat, tmp_path, sites="block,mid,mlp,unnormed", **about)
+    assert files_of(tmp_path) == after
+    capsys.readouterr()
+    (of_mid, _) = run(tiny_chat, tmp_path, sites="mid,unnormed", **about, layers="0,1")
+    assert of_mid.task.name == "kind@last@mid"
+    why = "--sites unnormed: tiny-chat has it at layer 2 alone; add it to --layers"
+    assert capsys.readouterr().err.count(f"failed  probes of unnormed: {why}.") == 1
+    with pytest.raises(UserError, match=why):
+        run(tiny_chat, tmp_path / "alone", sites="unnormed", **about, layers="1")
+
+
+def test_sites_that_a_model_lacks_are_named(tiny_bert, tmp_path):
+    message = r"--sites unnormed: .*: BertModel: it has no norm after its last block; read block"
+    with pytest.raises(UserError, match=message):
+        run(tiny_bert, tmp_path, sites="unnormed", tasks="pos", probes="linear")
+    save("gpt-neox", tmp_path / "parallel")
+    with pytest.raises(UserError, match="--sites mid: parallel: GPTNeoXModel: no state between"):
+        run(tmp_path / "parallel", tmp_path, sites="mid", tasks="pos", probes="linear")
 
 
 def test_layers_are_not_ranked_over_sites():

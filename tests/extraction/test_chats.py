@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 import torch
 import transformers
+from places import states_by_hand
 from tiny_models import FAMILIES, build, build_config, fast_tokenizer
 from tiny_readings import collected, encoder_of
 
@@ -94,27 +95,27 @@ def by_hand(tokenizer, chat):
 
 def test_vectors_are_those_of_plain_transformers(encoder):
     tokenizer, layers = encoder.tokenizer_given, range(encoder.info.n_layers + 1)
-    kept = list(product(layers, [None], map(Position.parse, NAMES)))
+    layer_sites = [(layer, None) for layer in layers]
+    layer_sites += [(layer, site) for layer in layers[1:] for site in ("mid", "attention", "mlp")]
+    kept = [(*x, Position.parse(name)) for x, name in product(layer_sites, NAMES)]
     texts = [text_of(chat) for chat in CHATS]
     found = collected(encoder, texts, TextVectors(kept, "float32"), 256)
     for place, chat in enumerate(CHATS):
         ids, pieces, bags = by_hand(tokenizer, chat)
-        with torch.no_grad():
-            output = encoder.model(input_ids=torch.tensor([ids]), output_hidden_states=True)
-        states = [*output.hidden_states[:-1], output.last_hidden_state]
-        for layer, name in product(layers, BAGS):
-            wanted = states[layer][0][list(bags[name])]
+        states = states_by_hand(encoder.model, encoder.info.name, torch.tensor([ids]))
+        for layer_site, name in product(layer_sites, BAGS):
+            wanted = states[layer_part(*layer_site)][list(bags[name])]
             lengths = found[lengths_part(Position.parse(name))].tolist()
-            vectors = found[layer_part(layer, position=Position.parse(name))]
+            vectors = found[layer_part(*layer_site, Position.parse(name))]
             own = vectors.split(lengths)[place]
             torch.testing.assert_close(own, wanted, rtol=1e-4, atol=1e-5)
-        for layer, name in product(layers, ONE):
-            state = states[layer][0]
+        for layer_site, name in product(layer_sites, ONE):
+            state = states[layer_part(*layer_site)]
             whole = {"mean": state.mean(0), "max": state.max(0).values}
             if name not in whole and pieces.get(name) is None:
                 continue
             wanted = whole[name] if name in whole else state[pieces[name]]
-            own = found[layer_part(layer, position=Position.parse(name))][place]
+            own = found[layer_part(*layer_site, Position.parse(name))][place]
             torch.testing.assert_close(own, wanted, rtol=1e-4, atol=1e-5)
     assert (len(ids) > 9, bags["all:assistant"]) == (True, [])
 

@@ -1,9 +1,12 @@
 """Vectors of whole texts, against plain passes over the raw strings, pooled here."""
 
 from itertools import product
+from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
+from places import NORMS, states_by_hand
 from tiny_models import fast_tokenizer
 from tiny_readings import collected, encoder_of
 
@@ -12,6 +15,7 @@ from probes.extraction.reading.text_vectors import TextVectors, pieces_at
 from probes.extraction.reading.vectors import layer_part, lengths_part
 from probes.extraction.reading.views import Text, View
 from probes.tasks.positions import Position
+from probes.tasks.task import Sublayer
 
 NAMES = (
     "mean",
@@ -64,8 +68,12 @@ def letters(text):
     return found | ({NAMES[6]: ends[-1] - 1} if ends else {})
 
 
-def by_hand(model, tokenizer, text, window=32):
-    """The vectors of a text by layer and pooling, by plain passes over its windows."""
+def by_hand(model, tokenizer, text, window=32, states=states):
+    """The vectors of a text by layer and pooling, by plain passes over its windows.
+
+    Args:
+        states: reads the states of a window, by layer.
+    """
     around = tokenizer("the").input_ids
     bare = tokenizer("the", add_special_tokens=False).input_ids
     (start,) = [i for i in range(len(around)) if around[i : i + len(bare)] == bare][:1]
@@ -79,7 +87,7 @@ def by_hand(model, tokenizer, text, window=32):
     last = max(0, len(ids) - room)
     starts = [*range(0, last, room // 2), last]
     read = [states(model, prefix + ids[s : s + room] + suffix) for s in starts]
-    causal = type(model).__name__.startswith(("GPT", "Llama", "Qwen"))
+    causal = type(model).__name__.startswith(("GPT", "Llama", "Qwen", "Gemma"))
 
     def margin(p, w):
         left, right = p - starts[w], min(starts[w] + room, len(ids)) - p - 1
@@ -149,6 +157,34 @@ def test_pooled_vectors_are_those_of_plain_passes(name):
             torch.testing.assert_close(own, vector, rtol=1e-4, atol=1e-5)
     assert {name for _, name in wanted} == set(NAMES)
     assert n_windows > 2 or window > len(LONG)
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama-3", "gemma3", "gpt-neox", "albert", "t5"])
+def test_vectors_at_sites_are_those_of_plain_passes(name):
+    """Attention, MLP, the state between them, and the last block before the final norm."""
+    encoder, tokenizer = encoder_of(name), fast_tokenizer(name)
+    texts, names = [*SHORT, LONG], ("mean", "last", "max")
+    parts = list(states_by_hand(encoder.model, name, torch.tensor([[5, 6, 7]])))
+    lacking = {"mid": name == "gpt-neox", "unnormed": name not in NORMS}
+    sites = [x for x in (None, *get_args(Sublayer)) if not lacking.get(x)]
+    every, positions = range(encoder.info.n_layers + 1), list(map(Position, names))
+    view = View("plain", tuple(whole(*texts)))
+    about = Path("none"), encoder.info, "float32", view, every, positions
+    collector = text_vectors(*about, sites=sites).collector.in_float32()
+    assert len(collector.parts) == len(parts) * len(names)
+    found = collected(encoder, view.texts, collector, 64)
+
+    def states(model, ids):
+        return list(states_by_hand(model, name, torch.tensor([ids])).values())
+
+    for place, text in enumerate(texts):
+        wanted, _ = by_hand(encoder.model, tokenizer, text, encoder.info.window, states)
+        for number, part in enumerate(parts):
+            for position in names:
+                own, vector = found[f"{part}-{position}"][place], wanted[number, position]
+                torch.testing.assert_close(own, vector, rtol=1e-5, atol=3e-6)
+    at_last = [found[f"{part}-last"][0, 0].item() for part in parts]
+    assert len(set(at_last)) == len(parts)
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 40, 4096])

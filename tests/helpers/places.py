@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -9,6 +10,7 @@ import transformers
 from tiny_models import FAMILIES, build
 
 from probes.extraction.models.loaded_module import accepted_arguments, base_model
+from probes.extraction.reading.vectors import layer_part
 
 
 class Places(NamedTuple):
@@ -48,6 +50,28 @@ NORMS = {
     **dict.fromkeys((name for name, its in PLACES.items() if its is _LLAMA), "norm"),
 }
 """Names of the norms after the last block."""
+
+_BERT_NORMS = "attention.output.LayerNorm", "output.LayerNorm"
+POST_NORMS = {
+    **dict.fromkeys(
+        (name for name, its in PLACES.items() if its.blocks == _BERT.blocks), _BERT_NORMS
+    ),
+    "distilbert": ("sa_layer_norm", "output_layer_norm"),
+    "albert": ("attention.LayerNorm", "full_layer_layer_norm"),
+    "mpnet": ("attention.LayerNorm", "output.LayerNorm"),
+    "bart": ("self_attn_layer_norm", "final_layer_norm"),
+}
+"""Norms of the sums with attention and with the MLP in blocks that have the norms there."""
+MLP_NORMS = {
+    **dict.fromkeys(
+        (name for name, its in PLACES.items() if its is _LLAMA), "post_attention_layernorm"
+    ),
+    **dict.fromkeys(("gemma2", "gemma3"), "pre_feedforward_layernorm"),
+    "modernbert": "mlp_norm",
+    "gpt2": "ln_2",
+    "t5": "layer.1.layer_norm",
+}
+"""Norms before MLPs that read the sum with attention. GPT-NeoX reads the block's input there."""
 
 SMALL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 _GPT = {"n_embd": 16, "n_layer": 2, "n_head": 2}
@@ -118,3 +142,38 @@ def layers(model: Any, ids: torch.Tensor = IDS, mask: torch.Tensor = MASK) -> li
 def n_hooks(model: Any) -> int:
     """Number of hooks of all modules."""
     return sum(len(x._forward_hooks) + len(x._forward_pre_hooks) for x in model.modules())
+
+
+def states_by_hand(model: Any, name: str, ids: torch.Tensor) -> dict[str, torch.Tensor]:
+    """States of one text at all sites; ALBERT calls one block for all layers. Each (length, size)."""
+    states: dict[str, torch.Tensor] = {}
+
+    def keep(site: Any, block: int, output: torch.Tensor) -> None:
+        while layer_part(block, site) in states:
+            block += 1
+        states[layer_part(block, site)] = output.clone().reshape(ids.shape[1], -1)
+
+    hooks = []
+    n_blocks = model.config.num_hidden_layers
+    for block in [1] if name == "albert" else range(1, n_blocks + 1):
+        its = block_of(model, name, block)
+        outputs = {"attention": PLACES[name].output, "mlp": PLACES[name].mlp}
+        if name in POST_NORMS:
+            outputs["mid"] = POST_NORMS[name][0]
+        for site, path in outputs.items():
+            take = partial(keep, site, block)
+            part = its.get_submodule(path)
+            hooks.append(part.register_forward_hook(lambda _, __, x, take=take: take(x)))
+        if name in MLP_NORMS:
+            take = partial(keep, "mid", block)
+            norm = its.get_submodule(MLP_NORMS[name])
+            hooks.append(norm.register_forward_pre_hook(lambda _, x, take=take: take(x[0])))
+    if name in NORMS:
+        norm = model.get_submodule(NORMS[name])
+        take = partial(keep, "unnormed", n_blocks)
+        hooks.append(norm.register_forward_pre_hook(lambda _, x: take(x[0])))
+    for layer, state in enumerate(layers(model, ids, torch.ones_like(ids))):
+        states[layer_part(layer)] = state
+    for hook in hooks:
+        hook.remove()
+    return states

@@ -251,7 +251,7 @@ def changed_passes(
         if encoder:
             encoder.way_to_read_attention = sites.way  # a changed pass might not show it
         if prefixes:
-            after = ("layer", "block")  # these change a block's output
+            after = ("layer", "block", "unnormed")  # these change a block's output
             below = [x.site.layer - (x.site.kind not in after) for x in interventions]
             n_blocks = min([*below, len(sites.blocks)])
             stack.enter_context(prefixes.reuse(n_blocks, lambda: _other_changes(base, digests)))

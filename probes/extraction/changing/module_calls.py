@@ -103,7 +103,7 @@ def hooks(model: Any) -> Iterator[Callable[..., None]]:
 
         Args:
             reads: replace the input of the call instead, by `change(input, input)`.
-            first: whether to act before existing hooks on the output, such as those with which
+            first: whether to act before existing hooks, such as those with which
                 transformers keeps the states of layers; otherwise after them.
         """
         # Each hook counts for itself: at its call, another one may have counted already.
@@ -133,7 +133,7 @@ def hooks(model: Any) -> Iterator[Callable[..., None]]:
         register = call.module.register_forward_hook
         if reads:
             register = call.module.register_forward_pre_hook
-        options = {"prepend": first or reads, "with_kwargs": True}
+        options = {"prepend": first, "with_kwargs": True}
         handles.append(register(before if reads else after, **options))
 
     try:

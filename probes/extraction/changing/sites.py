@@ -28,7 +28,7 @@ from probes.extraction.reading.attention_maps import Way, maps_changed, way_to_r
 
 Tensor = torch.Tensor
 
-Kind = Literal["layer", "block", "attention", "mlp", "heads", "maps"]
+Kind = Literal["layer", "block", "unnormed", "mid", "attention", "mlp", "heads", "maps"]
 
 _NO_READER = "the outputs of its heads cannot be changed (no linear map reads them side by side)"
 _REFUSALS: dict[Kind, str] = {
@@ -36,6 +36,8 @@ _REFUSALS: dict[Kind, str] = {
     "heads": _NO_READER,
     "attention": _NO_READER,
     "mlp": "the output of its MLP cannot be changed (no linear map gives it)",
+    "mid": "no state between its attention and its MLP is found (parallel blocks have none: there, "
+    "both read the input of the block)",
 }
 """Reasons for missing kinds of sites. Without maps, a block has none of the others."""
 
@@ -45,7 +47,9 @@ class Site(NamedTuple):
 
     Attributes:
         kind: ``layer``: states of a layer (layer L after the final norm). ``block``: output of a
-            block. ``attention``, ``mlp``: output of the last linear map of this part of a block.
+            block. ``unnormed``: output of block L, if there is a norm between it and layer L.
+            ``mid``: the state to which the output of the MLP is added. ``attention``, ``mlp``:
+            output of the last linear map of this part of a block.
             ``heads``: each head's input to attention's last linear map, of shape (texts, length,
             heads, size of a head). ``maps``: attention maps (texts, heads, length, length).
         layer: layer 0 to L, or block 1 to L.
@@ -69,7 +73,9 @@ class Sites:
         way: how attention maps are read; None if they cannot be read.
         n_heads: number of heads per block; 0 if maps cannot be changed.
         calls: for each kind of site inside blocks, one call per block: linear maps, or the dropouts
-            of maps. Maps have none where our own attention can replace the model's.
+            of maps. Maps have none where our own attention can replace the model's. Mids have a
+            call of a norm.
+        pre_norm: whether mids are the input of their norms (Llama), not the output (BERT).
     """
 
     architecture: str
@@ -78,6 +84,7 @@ class Sites:
     way: Way | None = None
     n_heads: int = 0
     calls: Mapping[Kind, tuple[Call, ...]] = field(default_factory=dict)
+    pre_norm: bool = False
 
     @property
     def refused(self) -> dict[Kind, str]:
@@ -96,6 +103,10 @@ class Sites:
         reason = self.refused.get(kind, "")
         if not (kind != "layer") <= layer <= len(self.blocks):
             reason = f"it has {len(self.blocks)} blocks, and no {kind} {layer}"
+        elif kind == "unnormed" and self.layers[-1] == self.blocks[-1]:
+            reason = "it has no norm after its last block; read block instead"
+        elif kind == "unnormed" and layer < len(self.blocks):
+            reason = f"only the output of its last block has a norm after it; read layer {layer}"
         elif kind == "layer" and layer and self.layers[layer] is None:
             reason = f"its layer {layer} cannot be changed (no module returns it)"
         elif not reason and head is not None and not 1 <= head <= self.n_heads:
@@ -150,12 +161,13 @@ def changed_sites(
             if kind == "layer":
                 layer_call = sites.layers[layer]
                 add(layer_call or sites.blocks[0], change, reads=layer_call is None, first=first)
-            elif kind == "block":
+            elif kind in ("block", "unnormed"):
                 add(sites.blocks[layer - 1], change, first=first)
             elif calls := sites.calls.get(kind):
                 head_change = _for_head(head, 2 if kind == "heads" else 1, change)
                 module_change = _for_module(kind, sites.n_heads, head_change)
-                add(calls[layer - 1], module_change, reads=kind == "heads", first=first)
+                reads = kind == "heads" or (kind == "mid" and sites.pre_norm)
+                add(calls[layer - 1], module_change, reads=reads, first=first)
         yield
 
 
@@ -174,12 +186,15 @@ def _for_head(head: int | None, axis: int, change: Change) -> Change:
 
 
 def _for_module(kind: Kind, n_heads: int, change: Change) -> Change:
-    """Apply a change of heads or maps to what a linear map reads, or a dropout returns."""
+    """Apply a change to what a linear map reads, a dropout returns, or a block adds to."""
 
     def change_states(states: Tensor, other: Tensor) -> Tensor:
         if kind == "heads":
             heads = states.unflatten(-1, (n_heads, -1))
             return change(heads, heads).flatten(-2)
+        if kind == "mid":  # in place, since the block adds the MLP's output to the same tensor
+            changed = change(states, other)
+            return states if changed is states else states.copy_(changed)
         # Maps are positive where a token is visible, unless they underflow.
         return change(states, (states > 0).any(1) if kind == "maps" else other)
 
@@ -228,7 +243,7 @@ def _find_sites(model: Any) -> Sites:
         way = way_to_read(model, lambda: short_states(model)[-1], len(sites.blocks))
     except UserError:
         return sites
-    return _with_mlps(model, _with_heads(model, replace(sites, way=way), events))
+    return _with_mids(model, _with_mlps(model, _with_heads(model, replace(sites, way=way), events)))
 
 
 def _trunk(model: Any, events: Sequence[Event], states: Sequence[Tensor]) -> Sites:
@@ -394,6 +409,49 @@ def _with_mlps(model: Any, sites: Sites) -> Sites:
     mlp_sites = replace(sites, calls={**sites.calls, "mlp": tuple(calls)})
     without, _ = _run_pass(model, mlp_sites, ("mlp", None, _zero), inputs=plain)
     return sites if any(map(torch.equal, plain, without)) else mlp_sites
+
+
+def _with_mids(model: Any, sites: Sites) -> Sites:
+    """Add the state through which attention acts on the block's output, if there is one.
+
+    Without the output of attention, it is the block's input, or the norm of that.
+    """
+    if "attention" not in sites.calls:
+        return sites
+    plain, before = _run_pass(model, sites)
+    _, after = _run_pass(model, sites, ("attention", None, _zero), inputs=plain)
+    norms = tuple(x for block in sites.blocks if (x := _reader_of_sum(before, after, block)))
+    if len(norms) < len(plain):
+        return sites
+    for pre_norm in (False, True):  # the input of a norm after attention would pass the test, too
+        mid_sites = replace(sites, calls={**sites.calls, "mid": norms}, pre_norm=pre_norm)
+        without, _ = _run_pass(model, mid_sites, ("mid", None, _zero), inputs=plain)
+        neither, _ = _run_pass(
+            model, mid_sites, ("attention", None, _zero), ("mid", None, _zero), inputs=plain
+        )
+        if all(map(torch.equal, without, neither)):
+            return mid_sites
+    return sites
+
+
+def _reader_of_sum(before: Sequence[Event], after: Sequence[Event], block: Call) -> Call | None:
+    """The first call that reads the sum of a block's input and the output of attention.
+
+    Args:
+        before, after: passes as they are, and without the output of attention.
+    """
+    # Flat, since OPT's norms read (tokens, hidden size).
+    state = next(event for event in before if event.call == block).inputs[0].flatten()
+    inputs_after = {event.call: event.inputs[0].flatten() for event in after if event.flat}
+    reader: Event | None = None
+    for event in _inside(before, block):
+        if reader and event.index >= reader.end:
+            break
+        # T5 has the norm in a module that reads the sum, too. Experts may be called in one pass
+        # and not in the other.
+        if event.flat and _is_same_state(inputs_after.get(event.call), state):
+            reader = reader if _is_same_state(event.inputs[0].flatten(), state) else event
+    return reader.call if reader else None
 
 
 def _is_same_state(tensor: Tensor | None, state: Tensor) -> bool:

@@ -72,7 +72,7 @@ class Collector(ABC):
         reads_gradients: whether the collector runs backward passes.
         head: function from a layer's states (n, hidden size) to logits (n, vocabulary); see
             `probes.extraction.models.lm_head.Lens`.
-        inside: block numbers and parts of blocks whose outputs are handed to `see`.
+        inside: block numbers and sites of blocks whose states are handed to `see`.
     """
 
     name: ClassVar[str]
@@ -134,8 +134,8 @@ class Collector(ABC):
     def prepare(self, windows: PaddedWindows) -> None:  # noqa: B027
         """Prepare for the next forward pass, over `windows`."""
 
-    def see(self, block: int, part: Sublayer, states: torch.Tensor) -> None:
-        """Collect from one output of `inside` (windows, length, hidden size), during the pass."""
+    def see(self, block: int, site: Sublayer, states: torch.Tensor) -> None:
+        """Collect states of one of `inside` (windows, length, hidden size), during the pass."""
         raise NotImplementedError
 
     def positions(self, windows: PaddedWindows) -> torch.Tensor:
@@ -198,9 +198,10 @@ class WordVectors(Collector):
         layers: the layers to collect.
         pooling: how a word's vector is computed from its pieces.
         storage: dtype of stored vectors.
-        sites: None for the layer itself, or a part of block b, stored as layer b. The output of
-            the part's last linear map is read, bias included, before any norm or scaling and
-            before it is added to the residual stream. Layer 0 has no parts.
+        sites: None for the layer itself, or a site of block b, stored as layer b. Of attention and
+            MLP, the output of the last linear map is read, bias included, before any norm or
+            scaling and before it is added to the residual stream. Layer 0 has no such sites; see
+            `probes.extraction.changing.sites.Site` for the others.
 
     Attributes:
         pairs: the pairs of layer and site that are read.
@@ -235,7 +236,7 @@ class WordVectors(Collector):
 
     @property
     def inside(self) -> Sequence[tuple[int, Sublayer]]:  # type: ignore[override]
-        """The block and part of each site."""
+        """The blocks and sites that are read inside blocks."""
         return [(layer, site) for layer, site in self.pairs if site]
 
     def only(self, parts: Sequence[str]) -> WordVectors:
@@ -263,10 +264,10 @@ class WordVectors(Collector):
         """Keep the windows for `see`."""
         self._windows = windows
 
-    def see(self, block: int, part: Sublayer, states: torch.Tensor) -> None:
-        """Pool the output of a part of a block."""
+    def see(self, block: int, site: Sublayer, states: torch.Tensor) -> None:
+        """Pool the states of a site."""
         assert self._windows is not None, "a pass is running"
-        self._pool(self._windows, (block, part), states)
+        self._pool(self._windows, (block, site), states)
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
         """Pool each word's pieces, which may come in several passes.

@@ -258,13 +258,13 @@ class Encoder:
         return self._language_model is not None
 
     def require(self, site: Sublayer) -> None:
-        """Check that word vectors can be read at a site.
+        """Check that vectors can be read at a site of the last block.
 
         Raises:
             UserError: the model lacks this site.
         """
         try:
-            sites_of(self.model).require(Site(site, 1))
+            sites_of(self.model).require(Site(site, self.info.n_layers))
         except UserError as error:
             raise UserError(f"--sites {site}: {self.info.name}: {error}") from error
 
@@ -447,11 +447,11 @@ class Encoder:
         ]
 
 
-def _hand_over(collector: Collector, block: int, part: Sublayer) -> Change:
-    """Hand the output of a part of a block to a collector, and leave it as it is."""
+def _hand_over(collector: Collector, block: int, site: Sublayer) -> Change:
+    """Hand the states of a site to a collector, and leave them as they are."""
 
     def see(states: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
-        collector.see(block, part, states)
+        collector.see(block, site, states)
         return states
 
     return see

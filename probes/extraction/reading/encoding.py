@@ -47,12 +47,12 @@ from probes.extraction.reading.store import (
     write_manifest,
 )
 from probes.extraction.reading.text_vectors import Splitter, TextVectors
-from probes.extraction.reading.vectors import StoredVectors
+from probes.extraction.reading.vectors import StoredVectors, layer_part
 from probes.extraction.reading.views import View
 from probes.extraction.reading.windows import LEFT_TO_RIGHT_RULE, Pooling
 from probes.records.header import ModelRecord
 from probes.tasks.positions import Position
-from probes.tasks.task import Sublayer
+from probes.tasks.task import Sublayer, layers_at
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,8 @@ def word_vectors(
     sites: Sequence[Sublayer | None] = (None,),
 ) -> StoreRequest:
     """The request for word vectors, stored in fp16 unless one was beyond its range."""
-    collector = WordVectors(layers, pooling, sites=sites)
+    parts = [layer_part(*x) for x in _layer_sites(layers, sites, model)]
+    collector = WordVectors(layers, pooling, sites=sites).only(parts)
     return _in_range(StoreRequest(cache, model, dtype, view, collector, corpus))
 
 
@@ -160,8 +161,16 @@ def text_vectors(
     Args:
         split: see `TextVectors`.
     """
-    collector = TextVectors(list(product(layers, sites, positions)), split=split)
+    pairs = product(_layer_sites(layers, sites, model), positions)
+    triples = [(*layer_site, position) for layer_site, position in pairs]
+    collector = TextVectors(triples, split=split)
     return _in_range(StoreRequest(cache, model, dtype, view, collector, corpus, source))
+
+
+def _layer_sites(
+    layers: Sequence[int], sites: Sequence[Sublayer | None], model: ModelRecord
+) -> list[tuple[int, Sublayer | None]]:
+    return [(layer, site) for site in sites for layer in layers_at(site, layers, model.n_layers)]
 
 
 def _in_range(request: StoreRequest) -> StoreRequest:
