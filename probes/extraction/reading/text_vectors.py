@@ -115,7 +115,8 @@ class TextVectors(Collector):
         n_rows = self._n_rows(shard)
         stored = sum(n_rows[position] for *_, position in self.triples) * self._dtype.itemsize
         all_layers = 2 * (model.n_layers + 1) * np.maximum.reduce(list(n_rows.values()))
-        return model.hidden_size * np.maximum(stored, all_layers)
+        n_bytes: Ints = model.hidden_size * np.maximum(stored, all_layers)
+        return n_bytes
 
     @property
     def _dtype(self) -> torch.dtype:
