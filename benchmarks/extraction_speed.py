@@ -3,29 +3,38 @@
     python benchmarks/extraction_speed.py --data-dir DIR
     python benchmarks/extraction_speed.py --data-dir DIR --bert-base --sentences 400
     python benchmarks/extraction_speed.py --data-dir DIR --sentences 400 --naive
+    python benchmarks/extraction_speed.py --data-dir DIR --sentences 1200 --neurox
 
 Extraction is timed from words to a complete store: tokenisation, batches, forward passes, pooling,
 writing, checksums. Useful work is 2 × encoder weights (without embeddings) × unpadded tokens. The
 peak is the median time of 2,048³ fp32 products: five before each way, and one after every 0.3 s of
 extraction, which is not counted. "Paired" compares each stretch with the product after it, since
 the speed of shared machines varies. Prints a Markdown table of medians; ratios are computed within
-one run. Do not use the machine for anything else meanwhile.
+one run. Do not use the machine for anything else meanwhile, or set OMP_NUM_THREADS=1: then times
+are processor seconds.
+
+`--neurox` needs `pip install --no-deps neurox==1.0.9 h5py`. NeuroX writes the same means of words,
+as HDF5 in float32 and, by default, as JSON; ours are stored in float16. Loading is not timed.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import os
 import shutil
 import statistics
 import tempfile
-import time
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import torch
-from machine import SIDE, Products
+from machine import SIDE, Products, clock
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 from probes.common.files import default_data_dir
@@ -33,7 +42,7 @@ from probes.data.find import find_corpus
 from probes.extraction.models.loading import load_encoder
 from probes.extraction.models.model_files import find_model
 from probes.extraction.reading.encoder import Encoder
-from probes.extraction.reading.encoding import vectors_of, word_vectors
+from probes.extraction.reading.encoding import as_given, vectors_of, word_vectors
 from probes.extraction.reading.padding import default_batch_tokens
 from probes.extraction.reading.views import Text, View, plain_view
 
@@ -52,9 +61,9 @@ def compare(options: argparse.Namespace, scratch: Path) -> None:
     encoder = load_encoder(source, device="cpu")
     texts = plain_view(find_corpus(options.corpus, data_dir=options.data_dir).load()).texts
     view = View("plain", slice_of(texts, options.sentences))
-    clock = time.perf_counter()
+    start = clock()
     pieces = encoder.split(view.texts)
-    tokenising = time.perf_counter() - clock
+    tokenising = clock() - start
     words = sum(len(text.words) for text in view.texts)
     tokens = sum(len(p.ids) + encoder.specials for p in pieces)
     weights = sum(w.numel() for w in encoder.model.encoder.parameters() if w.dim() == 2)
@@ -71,6 +80,9 @@ def compare(options: argparse.Namespace, scratch: Path) -> None:
     }
     if options.naive:
         ways["naive loop"] = lambda: naive(view.texts, source.folder)
+    if options.neurox:
+        for suffix in ("hdf5", "json"):
+            ways[f"NeuroX, {suffix}"] = partial(neurox, view.texts, source.folder, scratch, suffix)
     seconds: dict[str, list[float]] = {way: [] for way in ways}
     paired = []
     for _ in range(options.repeat):
@@ -94,6 +106,8 @@ def compare(options: argparse.Namespace, scratch: Path) -> None:
             f"{2 * weights * tokens / median / peak:.2f} | "
             f"{f'{share:.2f}' if way == 'extraction' else ''} | {median / ours:.1f} |"
         )
+    if options.neurox:
+        print(f"\nrelative distance from NeuroX's vectors ≤ {distance(view, encoder, scratch):.1e}")
 
 
 def slice_of(texts: Sequence[Text], n: int | None) -> tuple[Text, ...]:
@@ -120,10 +134,10 @@ def extraction(
         return output
 
     with patch.object(encoder, "_pass", paced):
-        clock = time.perf_counter()
+        start = clock()
         products.begin()
         vectors_of(reading, encoder, batch_tokens)
-        seconds = time.perf_counter() - clock
+        seconds = clock() - start
     shutil.rmtree(scratch / "cache")
     return seconds - sum(product for _, product in products.stretches)
 
@@ -134,7 +148,7 @@ def naive(texts: Sequence[Text], folder: Path) -> float:
         AutoTokenizer.from_pretrained(folder),
         AutoModel.from_pretrained(folder).eval(),
     )
-    clock = time.perf_counter()
+    start = clock()
     word_means = []
     for first in range(0, len(texts), 32):
         batch = [list(text.words) for text in texts[first : first + 32]]
@@ -150,7 +164,36 @@ def naive(texts: Sequence[Text], folder: Path) -> float:
                 torch.stack([layer[row][index == word].mean(0) for layer in states])
                 for word in range(max(owner) + 1)
             ]
-    return time.perf_counter() - clock
+    return clock() - start
+
+
+def neurox(texts: Sequence[Text], folder: Path, scratch: Path, suffix: str) -> float:
+    """Seconds for NeuroX to write word means of all layers, from words to a closed file."""
+    peer = importlib.import_module("neurox.data.extraction.transformers_extractor")
+    sentences, output = scratch / "sentences.txt", scratch / f"neurox.{suffix}"
+    sentences.write_text("".join(" ".join(text.words) + "\n" for text in texts), "utf-8")
+    loaded = peer.get_model_and_tokenizer(str(folder))
+    loading = patch.object(peer, "get_model_and_tokenizer", return_value=loaded)
+    with open(os.devnull, "w") as printed, redirect_stdout(printed), loading:
+        start = clock()
+        peer.extract_representations("", sentences, str(output), "cpu", "average", suffix)
+        return clock() - start
+
+
+def distance(view: View, encoder: Encoder, scratch: Path) -> float:
+    """Largest distance of a word's vector, in float32, from NeuroX's, relative to its length."""
+    layers = range(encoder.info.n_layers + 1)
+    request = word_vectors(scratch / "cache", encoder.info, "float32", view, layers)
+    vectors = vectors_of(as_given(request, ""), encoder)
+    distances = []
+    with importlib.import_module("h5py").File(scratch / "neurox.hdf5") as file:
+        for number, start in enumerate(vectors.starts):
+            theirs = file[str(number)][:]
+            rows = np.arange(start, start + theirs.shape[1])
+            ours = np.stack([vectors.layer(n)[rows] for n in layers])
+            lengths = np.linalg.norm(theirs, axis=-1)
+            distances.append((np.linalg.norm(ours - theirs, axis=-1) / lengths).max())
+    return float(max(distances))
 
 
 def bert_base(scratch: Path) -> Path:
@@ -173,6 +216,7 @@ def parse() -> argparse.Namespace:
         "--sentences", type=int, help="a slice with the same lengths (default: all)"
     )
     parser.add_argument("--naive", action="store_true", help="beside a plain transformers loop")
+    parser.add_argument("--neurox", action="store_true", help="beside NeuroX 1.0.9")
     parser.add_argument("--repeat", type=int, default=3)
     return parser.parse_args()
 
