@@ -116,6 +116,8 @@ class Task:
         site: the part of block b whose output stands for layer b, see
             `probes.extraction.reading.collectors.WordVectors`; None for the layer itself.
         group: linguistic level of the task.
+        fpr: highest false-positive rate on dev of a threshold between two classes; None for no
+            threshold.
     """
 
     name: str
@@ -139,6 +141,7 @@ class Task:
     from_train: FromTrain | None = None
     site: Sublayer | None = None
     group: TaskGroup = "other"
+    fpr: float | None = None
 
     def at(self, site: Sublayer | None) -> Task:
         """A copy that reads vectors at another site: ``pos@mlp``, or ``pos`` for layers."""

@@ -145,7 +145,14 @@ def _fit_mixes(
             )
             strengths += fitted.strength[:, 0].tolist()
             for split, predicted in parts.items():
-                outputs = predict(fitted, mixed[split], data.n_outputs, spec, data.sets)
+                outputs = predict(
+                    fitted,
+                    mixed[split],
+                    data.n_outputs,
+                    spec,
+                    data.sets,
+                    as_margins=data.as_margins,
+                )
                 predicted.append(data.in_labels_unit(outputs[:, 0].cpu().numpy()))
     predictions = {split: np.concatenate(arrays) for split, arrays in parts.items()}
     return weights.cpu().double().numpy(), strengths, predictions
@@ -174,7 +181,7 @@ def rows_of_mixes(
     """
     n_layers = weights.shape[1]
     gold, metric = scorers["test"].gold, scorers["test"].names[0]
-    draws = draws_of(gold)
+    draws = draws_of(gold, metrics.get(metric))
     resampled = None
     if draws is not None:
         resampled = replicates(metrics.get(metric), gold, predicted["test"], draws)

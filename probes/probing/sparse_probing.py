@@ -125,6 +125,12 @@ def _predictions_by_size(
             narrow = {split: InMemory(values[..., :k]) for split, values in widest.items()}
             parts = [replace(x, features=narrow[split]) for split, x in splits.items()]
             fitted = fit_narrow(parts[0], parts[1], data.n_outputs, context.spec)
-            outputs = predict(fitted, narrow["test"], data.n_outputs, PROBES["linear"])
+            outputs = predict(
+                fitted,
+                narrow["test"],
+                data.n_outputs,
+                PROBES["linear"],
+                as_margins=data.as_margins,
+            )
             predictions.append(outputs[:, 0].cpu().numpy())
     return predicted

@@ -18,6 +18,7 @@ from probes.examples.scoring import Scorer
 from probes.extraction.reading.vectors import StoredVectors
 from probes.extraction.reading.views import View
 from probes.records.probe_spec import ProbeSpec
+from probes.statistics.metrics import metrics, weighs_classes
 from probes.statistics.sums import ratio
 from probes.training.batches import Batches, batch_bounds
 from probes.training.cached_features import CachedOnce, Memory
@@ -75,6 +76,11 @@ class ProbingData:
         self.width = (project or hidden) * examples.n_spans
         # A block is in memory both before and after its projection.
         self.width_read = (hidden if project is None else project + hidden) * examples.n_spans
+
+    @property
+    def as_margins(self) -> bool:
+        """Whether predictions are margins, which the headline metric ranks."""
+        return metrics.get(self.examples.task.metric).of_margins
 
     @property
     def ordered(self) -> bool:
@@ -202,7 +208,7 @@ class ProbingData:
         targets = labels or {part: self.targets(part) for part in ("train", split)}
         rows = targets[split]
         weights = np.where(rows < 0, 0, 1) if self.n_outputs else np.ones((1, rows.shape[1]))
-        if self.examples.task.metric == "balanced_accuracy":
+        if weighs_classes(self.examples.task.metric):
             by_class = [class_weights(row, self.n_outputs) for row in targets["train"]]
             pairs = zip(by_class, rows, strict=True)
             weights = weights * np.stack([of_class[row] for of_class, row in pairs])
