@@ -16,7 +16,7 @@ from probes.data.chats import texts_of
 from probes.examples.examples import Examples
 from probes.extraction.reading.views import Text
 from probes.statistics.gold import Gold, Predictions
-from probes.statistics.metrics import metrics, weighs_classes
+from probes.statistics.metrics import metrics, ranks_margins, weighs_classes
 
 N_FEATURES = 100_000
 """The most frequent n-grams are features: this bounds memory, whatever the size of the corpus."""
@@ -78,7 +78,7 @@ def _floor_predictions(inputs: _FloorInputs, kind: str, indices: tuple[int, ...]
 
 def _predicted(inputs: _FloorInputs, model: Any, features: Any) -> Predictions:
     """Predictions, which are margins if the headline metric ranks them."""
-    ranks = metrics.get(inputs.metric).of_margins and hasattr(model, "decision_function")
+    ranks = ranks_margins(inputs.metric) and hasattr(model, "decision_function")
     predicted: Predictions = (model.decision_function if ranks else model.predict)(features)
     return predicted
 

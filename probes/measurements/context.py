@@ -43,7 +43,7 @@ from probes.training.batches import Batches
 from probes.training.dataset import ProbingData
 from probes.training.families import family_of, is_convex
 from probes.training.family import FittedProbes
-from probes.training.fit import FitSeed, first_margins, fit, fit_steps, predict
+from probes.training.fit import FitSeed, first_margins, fit, fit_steps
 from probes.training.fitted import parameters_by_name
 
 
@@ -374,15 +374,7 @@ class TaskContext(ModelContext):
         self._require_finite(fitted)
         predicted, margins = {}, {}
         for split in ("dev", "test"):
-            outputs = predict(
-                fitted,
-                features[split],
-                data.n_outputs,
-                spec,
-                data.sets,
-                as_margins=data.as_margins,
-            )
-            predicted[split] = data.in_labels_unit(outputs.cpu().numpy())
+            predicted[split] = data.predictions(fitted, features[split], spec)
             if data.ordered:
                 margins[split] = first_margins(fitted, features[split], spec).cpu().numpy()
         return Fits(

@@ -167,7 +167,7 @@ def _fit_and_test(
     """
     from torch.nn.functional import pad
 
-    from probes.training.fit import FitSeed, fit, log_probabilities, predict
+    from probes.training.fit import FitSeed, fit, log_probabilities
 
     data, spec = context.data, context.spec
     train, dev, test = (data.batches(x, features[x]) for x in ("train", "dev", "test"))
@@ -175,13 +175,10 @@ def _fit_and_test(
         weight, bias = start
         start = [pad(weight, (train.features.shape[2] - weight.shape[3], 0)), bias]
     fitted = fit(train, dev, data.n_outputs, spec, [FitSeed()], start=start)
-    outputs = predict(
-        fitted, test.features, data.n_outputs, spec, data.sets, as_margins=data.as_margins
-    )
-    log_probs = np.zeros(outputs.shape)
+    predicted = data.predictions(fitted, test.features, spec)[:, 0]
+    log_probs = np.zeros((len(predicted), 1, len(test.weights[0])))
     if data.n_outputs:
         log_probs = log_probabilities(fitted, test, spec).cpu().double().numpy()
-    predicted = data.in_labels_unit(outputs[:, 0].cpu().numpy())
     return _TestOutputs(predicted, log_probs[:, 0], _weights(context.scorers["test"].gold, test))
 
 

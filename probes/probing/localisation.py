@@ -99,7 +99,7 @@ def _fit_mixes(
     """
     import torch
 
-    from probes.training.fit import FitSeed, fit, fit_steps, predict
+    from probes.training.fit import FitSeed, fit, fit_steps
     from probes.training.memory_plan import block_bytes
     from probes.training.scalar_mix import (
         Mixed,
@@ -145,15 +145,7 @@ def _fit_mixes(
             )
             strengths += fitted.strength[:, 0].tolist()
             for split, predicted in parts.items():
-                outputs = predict(
-                    fitted,
-                    mixed[split],
-                    data.n_outputs,
-                    spec,
-                    data.sets,
-                    as_margins=data.as_margins,
-                )
-                predicted.append(data.in_labels_unit(outputs[:, 0].cpu().numpy()))
+                predicted.append(data.predictions(fitted, mixed[split], spec)[:, 0])
     predictions = {split: np.concatenate(arrays) for split, arrays in parts.items()}
     return weights.cpu().double().numpy(), strengths, predictions
 

@@ -32,7 +32,7 @@ from probes.records.record_files import Arrays, has_arrays, name_of, read_arrays
 from probes.records.result import SCORES, Result
 from probes.statistics.bootstrap import cluster_sums
 from probes.statistics.gold import Gold, Predictions
-from probes.statistics.metrics import Metric, metrics
+from probes.statistics.metrics import Metric, metrics, ranks_margins
 from probes.statistics.partition import FEWEST
 from probes.statistics.replicates import Replicates
 from probes.statistics.sums import sparse_matrix
@@ -69,10 +69,10 @@ def rule_replicates(result: Result) -> dict[str, Replicates]:
         UserError: the arrays cannot be read, or do not give the recorded scores.
     """
     path, name = result.path, result.task.metric
-    if path is None or not (has_arrays(path, RULES) or has_arrays(path, RANKED_RULES)):
+    names = RANKED_RULES if ranks_margins(name) else RULES
+    if path is None or not has_arrays(path, names):
         return {}
     metric, replicates = metrics.get(name), {}
-    names = RANKED_RULES if metric.of_margins else RULES
     rules, every_rule, deviations = (read_arrays(path, names)[name] for name in names)
     every_sums: Iterable[Any] = map(sparse_matrix, every_rule)
     if metric.of_margins:
@@ -130,15 +130,7 @@ def as_sums(result: Result, path: Path) -> Arrays:
 
     Returns:
         `layers` (layers,), `sums` (layers, clusters, k), and the arrays of baselines.
-
-    Raises:
-        UserError: the metric ranks examples, whose order its sums would give away.
     """
-    if metrics.get(result.task.metric).of_margins:
-        raise UserError(
-            f"the sums of {result.task.metric} are the order of all examples, so they stand in for "
-            "no predictions; share it without --sums."
-        )
     arrays = read_predictions(path)
     sums = dense_sums(_sums_of_first_fits(result, arrays, path))
     rules = {name: arrays[name] for name in RULES if name in arrays}
@@ -264,6 +256,11 @@ def with_sums(records: Mapping[Path, Record]) -> dict[Path, tuple[Record, Arrays
     def arrays_of(record: Record, path: Path) -> Arrays:
         if record.arrays and (_shares_arrays(record) or has_arrays(path, SUMS)):
             return read_arrays(path)
+        if record.arrays and record.task and ranks_margins(record.task.metric):
+            raise UserError(
+                f"sums of {record.task.metric} give away the order of all examples; export "
+                "without --sums."
+            )
         if record.arrays and record.measurement == SCORES:
             return as_sums(results[path], path)
         if record.arrays and (of_scores := scores.get(record.key)):

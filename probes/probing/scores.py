@@ -33,7 +33,7 @@ from probes.statistics.bootstrap import (
     replicates,
 )
 from probes.statistics.gold import Gold, Predictions
-from probes.statistics.metrics import Metric, metrics
+from probes.statistics.metrics import Metric, metrics, ranks_margins
 from probes.statistics.partition import Partition
 from probes.statistics.ranking_metrics import (
     RANKING,
@@ -269,8 +269,7 @@ def _stored_types(context: TaskContext) -> tuple[Any, Any]:
     if context.task.kind == "multi-label":
         return np.int32, np.uint8
     index = np.int16 if context.data.n_outputs <= 2**15 else np.int32
-    of_margins = metrics.get(context.task.metric).of_margins
-    return index, np.float32 if of_margins else index
+    return index, np.float32 if ranks_margins(context.task.metric) else index
 
 
 def intervals_by_metric(

@@ -104,9 +104,14 @@ def is_percent(name: str) -> bool:
     return quantity(name).percent
 
 
+def ranks_margins(name: str) -> bool:
+    """Whether predictions are margins where this is the headline metric."""
+    return name in metrics and metrics.get(name).of_margins
+
+
 def weighs_classes(name: str) -> bool:
     """Whether probes are trained with class weights where this is the headline metric."""
-    return name == "balanced_accuracy" or metrics.get(name).of_margins
+    return name == "balanced_accuracy" or ranks_margins(name)
 
 
 POINTS = 100

@@ -118,13 +118,7 @@ def rate_interval(events: Floats, cluster: Ints) -> tuple[float, float]:
     n, n_clusters, rate = len(events), int(cluster.max()) + 1, float(events.mean())
     effective = float(n)
     if n_clusters < n:
-        from scipy.special import stdtrit
-
-        of_clusters = (np.bincount(cluster, events - rate) ** 2).sum() / n**2
-        variance = of_clusters * n_clusters / max(1, n_clusters - 1)
-        alike = rate in (0, 1) or variance == 0
-        effective = n_clusters if alike else min(n, rate * (1 - rate) / variance)
-        if not alike and n_clusters > 1:
-            widths = stdtrit(np.array([n - 1.0, n_clusters - 1.0]), 0.975)
-            effective *= (widths[0] / widths[1]) ** 2
+        sums = np.bincount(cluster, events - rate)
+        variance = (sums**2).sum() / n**2 * n_clusters / max(1, n_clusters - 1)
+        effective = min(n, rate * (1 - rate) / variance) if variance else n_clusters
     return exact_interval(rate * effective, effective)

@@ -18,12 +18,14 @@ from probes.examples.scoring import Scorer
 from probes.extraction.reading.vectors import StoredVectors
 from probes.extraction.reading.views import View
 from probes.records.probe_spec import ProbeSpec
-from probes.statistics.metrics import metrics, weighs_classes
+from probes.statistics.metrics import ranks_margins, weighs_classes
 from probes.statistics.sums import ratio
 from probes.training.batches import Batches, batch_bounds
 from probes.training.cached_features import CachedOnce, Memory
 from probes.training.families import is_seeded
+from probes.training.family import FittedProbes
 from probes.training.features import Concatenated, Features, loaded_features
+from probes.training.fit import predict
 from probes.training.memory_plan import Work, group_layers
 from probes.training.standardisation import SpanRows, Standardisation, standardise
 from probes.training.trainer import fits_at_once
@@ -80,7 +82,7 @@ class ProbingData:
     @property
     def as_margins(self) -> bool:
         """Whether predictions are margins, which the headline metric ranks."""
-        return metrics.get(self.examples.task.metric).of_margins
+        return ranks_margins(self.examples.task.metric)
 
     @property
     def ordered(self) -> bool:
@@ -259,6 +261,13 @@ class ProbingData:
             return labels
         mean, deviation = self.unit
         return ((labels - mean) / deviation).astype(np.float32)
+
+    def predictions(self, fitted: FittedProbes, features: Features, spec: ProbeSpec) -> Array:
+        """Predictions of fitted probes in the form that scorers take. Shape (L, K, N, …)."""
+        outputs = predict(
+            fitted, features, self.n_outputs, spec, self.sets, as_margins=self.as_margins
+        )
+        return self.in_labels_unit(outputs.cpu().numpy())
 
     def in_labels_unit(self, predicted: Array) -> Array:
         """Predictions in the unit of the task's labels; class indices are left as they are.

@@ -92,7 +92,7 @@ def test_everything_goes_by_the_ranking(tiny_bert, corpora, tmp_path, capsys):
     assert "FPR at the threshold, best" in said
     # The order of texts is not shared in place of their predictions.
     assert with_sums({result.path: result}) == {}
-    assert "stand in for no predictions" in " ".join(capsys.readouterr().err.split())
+    assert "give away the order of all examples" in " ".join(capsys.readouterr().err.split())
 
 
 def test_the_option_and_its_rate_make_other_records(tiny_bert, corpora, tmp_path):
