@@ -38,6 +38,7 @@ from probes.statistics.partition import Partition
 from probes.statistics.ranking_metrics import (
     RANKING,
     exact_interval,
+    margin_parts,
     rate_interval,
     threshold_at,
 )
@@ -300,15 +301,21 @@ def _ranking_scores(gold: Gold, margins: Predictions) -> dict[str, list[Estimate
     if len(set(gold.labels[gold.labels >= 0])) < 2:
         missing = missing_estimate("one class in test")
         return {name: [missing] * len(margins) for name in RANKING}
-    estimates = {}
-    for name, metric in zip(RANKING, map(metrics.get, RANKING), strict=True):
-        draws, clusters = draws_of(gold), gold.partition.clusters if gold.partition else "clusters"
-        rows = [None] * len(margins) if draws is None else replicates(metric, gold, margins, draws)
-        estimates[name] = [
-            estimate_of(float(value), row, clusters)
-            for value, row in zip(metric(gold, margins), rows, strict=True)
+    # All at once, since they have the same sums.
+    values = [metrics.get(name).value for name in RANKING]
+    metric = Metric(margin_parts, lambda sums: np.stack([f(sums) for f in values], axis=-1))
+    draws, scores = draws_of(gold), metric(gold, margins)
+    resampled = None if draws is None else replicates(metric, gold, margins, draws)
+    clusters = "clusters" if gold.partition is None else gold.partition.clusters
+    return {
+        name: [
+            estimate_of(
+                float(row[i]), None if resampled is None else resampled[cell, :, i], clusters
+            )
+            for cell, row in enumerate(scores)
         ]
-    return estimates
+        for i, name in enumerate(RANKING)
+    }
 
 
 def _threshold_rows(

@@ -46,8 +46,8 @@ _ROWS = 128
 _COLUMNS = 1024
 """Columns of the sums that are resampled in one product."""
 
-_AT_ONCE = 1 << 22
-"""Sums in memory at once."""
+_AT_ONCE = 1 << 18
+"""Sums that are computed at once, and fit the processor's cache."""
 
 _EXACT = 1 << 24
 """Whole numbers up to this one are exact in float32."""

@@ -52,14 +52,15 @@ def margin_parts(gold: Gold, margins: Predictions) -> csr_array:
 
 def _rate_curves(sums: Floats) -> tuple[Floats, Floats]:
     """Weights of true and of false positives above each threshold. Each (…, thresholds)."""
-    true, false = np.split(sums, 2, axis=-1)
-    return np.cumsum(np.ascontiguousarray(true), -1), np.cumsum(np.ascontiguousarray(false), -1)
+    true, false = np.split(np.ascontiguousarray(sums), 2, axis=-1)
+    return np.cumsum(true, -1), np.cumsum(false, -1)
 
 
 def roc_auc(sums: Floats) -> Floats:
     """The probability that a positive is above a negative, ties counting half."""
     true, false = _rate_curves(sums)
-    area = np.diff(false, prepend=0) * (true - np.diff(true, prepend=0) / 2)
+    new_true, new_false = np.split(sums, 2, axis=-1)
+    area = new_false * (true - new_true / 2)
     return ratio(area.sum(-1), true[..., -1] * false[..., -1])
 
 
@@ -67,7 +68,7 @@ def average_precision(sums: Floats) -> Floats:
     """Precision at each threshold, weighted by the recall that it adds."""
     true, false = _rate_curves(sums)
     precision = ratio(true, true + false, otherwise=0.0)
-    return ratio((np.diff(true, prepend=0) * precision).sum(-1), true[..., -1])
+    return ratio((np.split(sums, 2, axis=-1)[0] * precision).sum(-1), true[..., -1])
 
 
 def recall_at(rate: float, sums: Floats) -> Floats:
