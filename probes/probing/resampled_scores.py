@@ -118,7 +118,7 @@ def _sums_of_first_fits(result: Result, arrays: Arrays, path: Path) -> list[csr_
 
 def _of_layers(sums: Floats, n_layers: int, path: Path) -> list[csr_array]:
     """Stored sums, which are of so many layers, and of at least one document or sentence."""
-    if sums.ndim != 3 or len(sums) != n_layers or not sums.size:
+    if sums.ndim != 3 or len(sums) != n_layers or not sums.size or sums.dtype.kind not in "biuf":
         raise wrong_arrays_error(path)
     return [sparse_matrix(x) for x in sums]
 
