@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from probes.common.errors import UserError
@@ -20,7 +20,12 @@ def text_task(label: str, position: str) -> str:
     return f"{label}@{position}"
 
 
-def task_of(column: LabelColumn, position: Position | None = None) -> Task:
+def task_of(
+    column: LabelColumn,
+    position: Position | None = None,
+    ranked_by: Sequence[str] = (),
+    fpr: float | None = None,
+) -> Task:
     """Make the task that predicts a label column.
 
     Chunk tags of any scheme are scored as chunks, other classes by accuracy, uneven classes of
@@ -28,6 +33,8 @@ def task_of(column: LabelColumn, position: Position | None = None) -> Task:
 
     Args:
         position: see `Task.position`.
+        ranked_by: ranking metrics of two classes, that of the headline first; by default none.
+        fpr: see `Task.fpr`.
 
     Raises:
         UserError: a built-in task has this name.
@@ -49,6 +56,8 @@ def task_of(column: LabelColumn, position: Position | None = None) -> Task:
         reading += ", uneven"
     elif column.kind == "multi-label":
         metric, also, reading = "micro_f1", (), f"a set of classes per {per}"
+    if ranked_by:
+        metric, also = ranked_by[0], (*ranked_by[1:], "balanced_accuracy", "accuracy")
     rules: dict[str, Callable[..., Iterator[Example | Excluded]]] = {
         "word": partial(_per_word, column.types),
         "sentence": partial(_per_text, True),
@@ -67,6 +76,7 @@ def task_of(column: LabelColumn, position: Position | None = None) -> Task:
         summary=f"The column {column.name!r} of your data: {reading}.",
         reading=reading,
         position=position,
+        fpr=fpr,
     )
 
 

@@ -117,6 +117,8 @@ class Task:
         site: the site of block b whose states stand for layer b, see
             `probes.extraction.reading.collectors.WordVectors`; None for the layer itself.
         group: linguistic level of the task.
+        fpr: highest false-positive rate on dev of a threshold between two classes; None for no
+            threshold.
     """
 
     name: str
@@ -140,6 +142,7 @@ class Task:
     from_train: FromTrain | None = None
     site: Sublayer | None = None
     group: TaskGroup = "other"
+    fpr: float | None = None
 
     @property
     def is_bag(self) -> bool:

@@ -33,10 +33,12 @@ SAME_LEADERBOARD = ("limit", "dropped", "text", "probe_digest", "project")
 """Models are ranked on one text by one probe. A model may have several entries that differ in
 pooling or precision; the entry's name says which."""
 
-SAME_COLUMN = ("task_version", "view", "plug_ins")
+SAME_COLUMN = ("task_version", "task_metric", "view", "plug_ins")
 """Further columns within one task of a leaderboard."""
 
-SAME_PAIR = ("text", "task_version", "probe_digest", "plug_ins", "project", "view")
+SAME_PAIR = (
+    *("text", "task_version", "task_metric", "probe_digest", "plug_ins", "project", "view"),
+)
 """Two models of one run, on one task with one family of probes. They were fitted or checked by
 this version. Whoever has the predictions checks that both were scored on the same examples."""
 

@@ -18,10 +18,11 @@ from probes.common.grouping import grouped
 from probes.measurements.table_cells import interval_note, metric_name, n_of, score_cell
 from probes.records.record import subject_title
 from probes.records.result import Result
+from probes.records.row import Row
 from probes.records.values import ends
 from probes.statistics.metrics import label_of
 from probes.statistics.partition import FEWEST
-from probes.statistics.ranking_metrics import RANKING
+from probes.statistics.ranking_metrics import RANKING, RATE, RATES, recall_name
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 from probes.tasks.builtin import table_order
 from probes.tasks.morphology import is_morphological
@@ -106,7 +107,11 @@ def score_table(results: Sequence[Result]) -> Table:
         f"{subject_title(first)} · {first.probe.family} probe · test",
         ("layer", *(f"{result.task.name}\n{metric_name(result)}" for result in results)),
         (*layers, *_other_rows(results)),
-        notes=(interval_note(results), *floor_notes(results)),
+        notes=(
+            interval_note(results),
+            *floor_notes(results),
+            *(note for result in results for note in result.notes),
+        ),
     )
 
 
@@ -145,8 +150,8 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
     Each has a cell per result.
     """
     named_scores = [{**result.baselines, **result.references} for result in results]
-    for metric in RANKING:
-        if any(metric_rows := [result.at(metric, result.best_layer) for result in results]):
+    for metric in (*RANKING, *_OF_RANKED_TASKS):
+        if any(metric_rows := [_row_below(result, metric) for result in results]):
             cells = (
                 score_cell(x.value, x.interval, metric, note="" if x.value is not None else x.why)
                 if x
@@ -178,6 +183,20 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
         )
         yield TableRow.of(name, *cells, faint=True)
     yield TableRow.of("n", *(n_of([result]) for result in results), faint=True)
+
+
+_OF_RANKED_TASKS = (
+    *(recall_name(rate) for rate in RATES if rate != RATE),
+    *("false_positive_rate", "hit_rate", "balanced_accuracy", "accuracy"),
+)
+"""Further metrics of tasks whose headline metric is a ranking."""
+
+
+def _row_below(result: Result, metric: str) -> Row | None:
+    """The row of the best layer, if it stands below the layers."""
+    stands_there = result.task.fpr is not None or metric in RANKING
+    is_headline = metric == result.task.metric
+    return result.at(metric, result.best_layer) if stands_there and not is_headline else None
 
 
 def floor_notes(results: Sequence[Result]) -> Iterator[str]:

@@ -28,6 +28,7 @@ from probes.extraction.reading.views import (
     view_name,
     view_over,
 )
+from probes.statistics.metrics import ranks_margins
 from probes.statistics.partition import Partition, partition
 from probes.tasks.task import Example, Excluded, Label, Task, tasks
 from probes.tasks.validation import require_consistent, require_repeatable
@@ -353,6 +354,9 @@ def _classes_and_sets(
     if sets["train"].isdisjoint(sets["dev"]):
         problem = f": no dev example of {corpus.name!r} has a label that occurs in train, "
         raise _not_served(task, corpus, problem + "so no layer can be chosen")
+    if len(classes) != 2 and ranks_margins(task.metric):
+        problem = f": {task.metric} ranks two classes, and train of {corpus.name!r} has "
+        raise _not_served(task, corpus, f"{problem}{len(classes)}")
     return classes, ()
 
 

@@ -16,7 +16,7 @@ from probes.data.chats import texts_of
 from probes.examples.examples import Examples
 from probes.extraction.reading.views import Text
 from probes.statistics.gold import Gold, Predictions
-from probes.statistics.metrics import metrics
+from probes.statistics.metrics import metrics, ranks_margins, weighs_classes
 
 N_FEATURES = 100_000
 """The most frequent n-grams are features: this bounds memory, whatever the size of the corpus."""
@@ -73,7 +73,13 @@ def _text_as_written(text: Text) -> str:
 def _floor_predictions(inputs: _FloorInputs, kind: str, indices: tuple[int, ...]) -> Predictions:
     train, _, test = _floor_features(inputs, kind)
     model = _fitted(inputs, train, np.array(indices), _strength(inputs, kind))
-    predicted: Predictions = model.predict(test)
+    return _predicted(inputs, model, test)
+
+
+def _predicted(inputs: _FloorInputs, model: Any, features: Any) -> Predictions:
+    """Predictions, which are margins if the headline metric ranks them."""
+    ranks = ranks_margins(inputs.metric) and hasattr(model, "decision_function")
+    predicted: Predictions = (model.decision_function if ranks else model.predict)(features)
     return predicted
 
 
@@ -109,7 +115,9 @@ def _strength(inputs: _FloorInputs, kind: str) -> float:
         unseen=inputs.unseen_in_dev,
     )
     indices = np.arange(len(inputs.train))
-    predicted = np.array([_fitted(inputs, train, indices, c).predict(dev) for c in GRID])
+    predicted = np.array(
+        [_predicted(inputs, _fitted(inputs, train, indices, c), dev) for c in GRID]
+    )
     scores = metrics.get(inputs.metric)(gold, predicted)
     return GRID[int(np.nan_to_num(scores, nan=-np.inf).argmax())]
 
@@ -124,6 +132,6 @@ def _fitted(inputs: _FloorInputs, features: Any, indices: Ints, strength: float)
         return Ridge(alpha=1 / strength).fit(features[indices], labels)
     if len(np.unique(labels)) == 1:
         return DummyClassifier().fit(features[indices], labels)
-    weights = "balanced" if inputs.metric == "balanced_accuracy" else None
+    weights = "balanced" if weighs_classes(inputs.metric) else None
     model = LogisticRegression(C=strength, max_iter=1000, class_weight=weights)
     return model.fit(features[indices], labels)

@@ -43,7 +43,7 @@ from probes.training.batches import Batches
 from probes.training.dataset import ProbingData
 from probes.training.families import family_of, is_convex, reads_tokens
 from probes.training.family import FittedProbes
-from probes.training.fit import FitSeed, fit, fit_steps, margins, predict
+from probes.training.fit import FitSeed, first_margins, fit, fit_steps
 from probes.training.fitted import parameters_by_name
 
 
@@ -374,10 +374,11 @@ class TaskContext(ModelContext):
         fitted = fit(train, dev, data.n_outputs, spec, seeds, strengths, start)
         unit = None if data.n_outputs else data.unit
         self._require_finite(fitted)
-        predicted = {}
+        predicted, margins = {}, {}
         for split in ("dev", "test"):
-            outputs = predict(fitted, features[split], data.n_outputs, spec, data.sets)
-            predicted[split] = data.in_labels_unit(outputs.cpu().numpy())
+            predicted[split] = data.predictions(fitted, features[split], spec)
+            if data.ordered:
+                margins[split] = first_margins(fitted, features[split], spec).cpu().numpy()
         return Fits(
             predicted,
             fitted.strength.cpu().numpy(),
@@ -385,7 +386,7 @@ class TaskContext(ModelContext):
             fitted.dev_loss.cpu().double().numpy() * data.unit[1] ** 2,
             family_of(spec).n_parameters([p[0, 0] for p in fitted.parameters]),
             parameters_by_name(layers, standardisation, fitted, unit, layers_read),
-            margins(fitted, features["test"], spec).cpu().numpy() if data.ordered else None,
+            margins,
         )
 
     def _require_finite(self, fitted: FittedProbes) -> None:

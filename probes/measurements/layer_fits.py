@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,8 @@ class Fits:
         dev_loss: dev loss in the unit of the labels. Shape (L, K).
         n_parameters: number of parameters of one probe, the largest if they differ by layer.
         parameters: parameters of the first fit of each layer; see `probes.records.parameters`.
-        margins: test margins of the first fit of each layer, for two classes of texts; see
-            `probes.training.fit.margins`. Shape (L, n), or None.
+        margins: margins on dev and test of the first fit of each layer, for two classes of texts;
+            see `probes.training.fit.first_margins`. Each (L, n).
     """
 
     predicted: Mapping[str, Array]
@@ -38,22 +38,22 @@ class Fits:
     dev_loss: Array
     n_parameters: int
     parameters: Parameters
-    margins: Array | None = None
+    margins: Mapping[str, Array] = field(default_factory=dict)
 
 
 def concatenated_fits(parts: Iterable[Fits]) -> Fits:
     """Join the fits of several groups of layers."""
     fits = list(parts)
-    all_margins = [part.margins for part in fits if part.margins is not None]
+
+    def joined(of_parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+        return {split: np.concatenate([part[split] for part in of_parts]) for split in of_parts[0]}
+
     return Fits(
-        {
-            split: np.concatenate([part.predicted[split] for part in fits])
-            for split in ("dev", "test")
-        },
+        joined([part.predicted for part in fits]),
         np.concatenate([part.strength for part in fits]),
         np.concatenate([part.stopped for part in fits]),
         np.concatenate([part.dev_loss for part in fits]),
         max(part.n_parameters for part in fits),
         {name: array for part in fits for name, array in part.parameters.items()},
-        np.concatenate(all_margins) if all_margins else None,
+        joined([part.margins for part in fits]),
     )

@@ -116,6 +116,7 @@ def key_follows(record: Record) -> bool:
         kind=task.kind if task else "",
         probe=record.probe,
         project=record.project if record.probe else None,
+        ranking=task.ranking if task else None,
         plug_ins=digests(x for x in record.plug_ins if x.kind != "measurement"),
     )
     name = record.measurement

@@ -117,6 +117,7 @@ def conditional_probing(context: TaskContext) -> Iterator[Row]:
     points = metric(gold, predicted) - metric(gold, baseline.predicted)
     points_intervals = _intervals(
         gold,
+        metric,
         lambda draws: (
             replicates(metric, gold, predicted, draws)
             - replicates(metric, gold, baseline.predicted, draws)
@@ -132,7 +133,7 @@ def conditional_probing(context: TaskContext) -> Iterator[Row]:
         mean = _weighted_mean(baseline.weights)
         bits = mean(gold, gained)
         bits_intervals = _intervals(
-            gold, lambda draws: replicates(mean, gold, gained, draws), len(bits)
+            gold, mean, lambda draws: replicates(mean, gold, gained, draws), len(bits)
         )
     for index, layer in enumerate(context.layers):
         if data.n_outputs:
@@ -166,7 +167,7 @@ def _fit_and_test(
     """
     from torch.nn.functional import pad
 
-    from probes.training.fit import FitSeed, fit, log_probabilities, predict
+    from probes.training.fit import FitSeed, fit, log_probabilities
 
     data, spec = context.data, context.spec
     train, dev, test = (data.batches(x, features[x]) for x in ("train", "dev", "test"))
@@ -174,11 +175,10 @@ def _fit_and_test(
         weight, bias = start
         start = [pad(weight, (train.features.shape[2] - weight.shape[3], 0)), bias]
     fitted = fit(train, dev, data.n_outputs, spec, [FitSeed()], start=start)
-    outputs = predict(fitted, test.features, data.n_outputs, spec, data.sets)
-    log_probs = np.zeros(outputs.shape)
+    predicted = data.predictions(fitted, test.features, spec)[:, 0]
+    log_probs = np.zeros((len(predicted), 1, len(test.weights[0])))
     if data.n_outputs:
         log_probs = log_probabilities(fitted, test, spec).cpu().double().numpy()
-    predicted = data.in_labels_unit(outputs[:, 0].cpu().numpy())
     return _TestOutputs(predicted, log_probs[:, 0], _weights(context.scorers["test"].gold, test))
 
 
@@ -203,9 +203,11 @@ def _weighted_mean(weights: Floats) -> Metric:
     return Metric(parts, mean_value)
 
 
-def _intervals(gold: Gold, replicated: Callable[[Draws], Floats], n: int) -> list[Interval]:
+def _intervals(
+    gold: Gold, metric: Metric, replicated: Callable[[Draws], Floats], n: int
+) -> list[Interval]:
     """Intervals of n numbers, from a function that gives each of them in every resample."""
-    draws = draws_of(gold)
+    draws = draws_of(gold, metric)
     if draws is None:
         return [None] * n
     return [bounds(pair) for pair in interval(replicated(draws))]

@@ -99,7 +99,7 @@ def _fit_mixes(
     """
     import torch
 
-    from probes.training.fit import FitSeed, fit, fit_steps, predict
+    from probes.training.fit import FitSeed, fit, fit_steps
     from probes.training.memory_plan import block_bytes
     from probes.training.scalar_mix import (
         Mixed,
@@ -145,8 +145,7 @@ def _fit_mixes(
             )
             strengths += fitted.strength[:, 0].tolist()
             for split, predicted in parts.items():
-                outputs = predict(fitted, mixed[split], data.n_outputs, spec, data.sets)
-                predicted.append(data.in_labels_unit(outputs[:, 0].cpu().numpy()))
+                predicted.append(data.predictions(fitted, mixed[split], spec)[:, 0])
     predictions = {split: np.concatenate(arrays) for split, arrays in parts.items()}
     return weights.cpu().double().numpy(), strengths, predictions
 
@@ -174,7 +173,7 @@ def rows_of_mixes(
     """
     n_layers = weights.shape[1]
     gold, metric = scorers["test"].gold, scorers["test"].names[0]
-    draws = draws_of(gold)
+    draws = draws_of(gold, metrics.get(metric))
     resampled = None
     if draws is not None:
         resampled = replicates(metrics.get(metric), gold, predicted["test"], draws)

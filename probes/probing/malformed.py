@@ -323,7 +323,7 @@ def _perturbation_rows(
 
     values = with_drops(metric(gold, predictions))
     between = np.full((*values.shape, 2), np.nan)
-    if (draws := draws_of(gold)) is not None:
+    if (draws := draws_of(gold, metric)) is not None:
         between = interval(with_drops(replicates(metric, gold, predictions, draws)))
     names = "malformed_score", "intact_score", "malformed_drop"
     for metric_name, of_layers, ends_of_layers in zip(names, values, between, strict=True):

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from probes.data.sentence import SPLITS
 from probes.data.splits import DROPPED
 from probes.probing.localisation import localisation, rows_of_gains, rows_of_scores
 from probes.probing.resampled_scores import (
+    is_resampled,
     resampled_scores,
     stored_mix_sums,
     stored_sums,
@@ -30,11 +32,12 @@ from probes.records.record import Record
 from probes.records.record_files import name_of
 from probes.records.result import SCORES, Result
 from probes.records.row import AxisValue, Row, Rows
-from probes.statistics.bootstrap import resample, resampled_sums
+from probes.statistics.bootstrap import resample, resampled_values
 from probes.statistics.metrics import metrics
-from probes.statistics.partition import FEWEST
 from probes.statistics.replicates import p_best_of, pooled
-from probes.statistics.sums import sparse_matrix
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 NO_SUMS = "no sums are stored beside the record"
 
@@ -101,7 +104,7 @@ def _rows_from_sums(result: Result, path: Path) -> Iterator[Row]:
     yield from rows_of_scores(result.task.metric, result.layers, values, replicates)
 
 
-def _require_counts(result: Result, path: Path, sums: Floats) -> None:
+def _require_counts(result: Result, path: Path, sums: Sequence[csr_array]) -> None:
     """Raise UserError unless the sums give the stated counts of examples."""
     for noun, stated, recount in _counts(result, sums):
         if not _is_close(stated, recount):
@@ -111,7 +114,7 @@ def _require_counts(result: Result, path: Path, sums: Floats) -> None:
             )
 
 
-def _counts(result: Result, sums: Floats) -> Iterator[tuple[str, float, float]]:
+def _counts(result: Result, sums: Sequence[csr_array]) -> Iterator[tuple[str, float, float]]:
     """Counts: name, stated number, and number from the sums."""
     examples, corpus, metric = result.examples, result.corpus, result.task.metric
     in_test = {label: counts[2] for label, counts in examples.labels.items() if counts[2]}
@@ -121,7 +124,7 @@ def _counts(result: Result, sums: Floats) -> Iterator[tuple[str, float, float]]:
     if metric != "balanced_accuracy":
         scored += sorted(x for x in in_test.keys() - {*examples.classes} if in_test[x] >= least)
     column = metrics.get(metric).counts
-    for total in sums.sum(1):
+    for total in (x.sum(0) for x in sums):
         if isinstance(column, int):
             yield "test examples", examples.n["test"], total[column]
         elif column == "labels":
@@ -142,7 +145,8 @@ def _counts(result: Result, sums: Floats) -> Iterator[tuple[str, float, float]]:
     yield "test examples with labels that are not in train", unseen, min(unseen, n_test)
     yield "test examples of the largest group", max(groups), min(max(groups), n_test)
     # A cluster has at least one sentence, but may have no label that the metric counts.
-    seen, n_clusters = int(np.any(sums, axis=(0, 2)).sum()), sums.shape[1]
+    n_clusters = sums[0].shape[0]
+    seen = int(np.any([abs(x).sum(1) for x in sums], axis=0).sum())
     yield examples.resampled, examples.clusters, int(np.clip(examples.clusters, seen, n_clusters))
     sentences = {split: corpus.sentences.get(split, 0) for split in SPLITS}
     yield "test sentences", sentences["test"], max(sentences["test"], n_clusters)
@@ -153,15 +157,17 @@ def _counts(result: Result, sums: Floats) -> Iterator[tuple[str, float, float]]:
         yield "sentences of the largest split", max(sentences.values()), corpus.limit or 0
 
 
-def _values_from_sums(result: Result, sums: Floats, path: Path) -> tuple[Floats, Floats | None]:
+def _values_from_sums(
+    result: Result, sums: Sequence[csr_array], path: Path
+) -> tuple[Floats, Floats | None]:
     """The headline metric (layers,), and in each resample (layers, n)."""
     metric = metrics.get(result.task.metric)
     try:
         values = np.array([metric.value(x.sum(0)) for x in sums])
-        if result.examples.clusters < FEWEST:
+        if not is_resampled(result):
             return values, None
-        draws = resample(sums.shape[1])
-        replicates = [metric.value(resampled_sums(sparse_matrix(x), draws)) for x in sums]
+        draws = resample(sums[0].shape[0])
+        replicates = [resampled_values(metric, x, draws) for x in sums]
     except (IndexError, TypeError, ValueError) as error:  # of another shape, or no numbers
         raise wrong_arrays_error(path) from error
     return values, np.stack(replicates)

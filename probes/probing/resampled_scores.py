@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,17 +18,27 @@ from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.frames.joined_results import results_with_evidence
 from probes.measurements.measurement import LOCALISATION, get_measurement, measurements
-from probes.probing.scores import RULE_SAMPLES, RULES, SUMS, gold_of, read_predictions
+from probes.probing.scores import (
+    RANKED_RULES,
+    RULE_SAMPLES,
+    RULES,
+    SUMS,
+    gold_of,
+    read_predictions,
+)
 from probes.probing.training_variance import training_spread
 from probes.records.record import Record
 from probes.records.record_files import Arrays, has_arrays, name_of, read_arrays
 from probes.records.result import SCORES, Result
 from probes.statistics.bootstrap import cluster_sums
 from probes.statistics.gold import Gold, Predictions
-from probes.statistics.metrics import Metric, metrics
+from probes.statistics.metrics import Metric, metrics, ranks_margins
 from probes.statistics.partition import FEWEST
 from probes.statistics.replicates import Replicates
 from probes.statistics.sums import sparse_matrix
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 def resampled_scores(result: Result, layers: Sequence[int]) -> Replicates | None:
@@ -45,10 +56,10 @@ def resampled_scores(result: Result, layers: Sequence[int]) -> Replicates | None
     path = result.path
     if path is None or (sums := stored_sums(result, path)) is None:
         return None
-    indices = [result.layers.index(layer) for layer in layers]
+    some_sums = [sums[result.layers.index(layer)] for layer in layers]
     scores = [result.score(layer) for layer in layers]
     stored_scores = np.array([np.nan if score is None else score for score in scores])
-    return replicates_of(result, result.key, sums[indices], stored_scores, layers, path)
+    return replicates_of(result, result.key, some_sums, stored_scores, layers, path)
 
 
 def rule_replicates(result: Result) -> dict[str, Replicates]:
@@ -57,12 +68,15 @@ def rule_replicates(result: Result) -> dict[str, Replicates]:
     Raises:
         UserError: the arrays cannot be read, or do not give the recorded scores.
     """
-    path = result.path
-    if path is None or not has_arrays(path, RULES):
+    path, name = result.path, result.task.metric
+    names = RANKED_RULES if ranks_margins(name) else RULES
+    if path is None or not has_arrays(path, names):
         return {}
-    arrays, name = read_arrays(path, RULES), result.task.metric
     metric, replicates = metrics.get(name), {}
-    rules, every_sums, deviations = (arrays[name] for name in RULES)
+    rules, every_rule, deviations = (read_arrays(path, names)[name] for name in names)
+    every_sums: Iterable[Any] = map(sparse_matrix, every_rule)
+    if metric.of_margins:
+        every_sums = sums_of(metric, gold_of(result, read_predictions(path)), every_rule, path)
     for rule, sums, sd in zip(rules.tolist(), every_sums, deviations.tolist(), strict=True):
         score = np.array([metric.value(sums.sum(0))])
         stored_score = result.baselines.get(rule, {}).get(name)
@@ -70,12 +84,12 @@ def rule_replicates(result: Result) -> dict[str, Replicates]:
             raise wrong_arrays_error(path)
         name_of_noise = f"{result.key} {rule}"
         replicates[rule] = Replicates(
-            score, metric, [sparse_matrix(sums)], [0], name_of_noise, sd, RULE_SAMPLES - 1
+            score, metric, [sums], [0], name_of_noise, sd, RULE_SAMPLES - 1
         )
     return replicates
 
 
-def stored_sums(result: Result, path: Path) -> Floats | None:
+def stored_sums(result: Result, path: Path) -> list[csr_array] | None:
     """Sums of the headline metric of each layer over each cluster; see `sums_of`.
 
     Returns:
@@ -88,18 +102,25 @@ def stored_sums(result: Result, path: Path) -> Floats | None:
         return None
     if has_arrays(path, SUMS):
         arrays = read_arrays(path, ("layers", *SUMS))
+        sums = _of_layers(arrays["sums"], len(result.layers), path)
     else:
-        arrays = as_sums(result, path)
+        arrays = read_predictions(path)
+        sums = _sums_of_first_fits(result, arrays, path)
     if arrays["layers"].ravel().tolist() != [*result.layers]:
         raise wrong_arrays_error(path)
-    return _of_layers(arrays["sums"], len(result.layers), path)
-
-
-def _of_layers(sums: Floats, n_layers: int, path: Path) -> Floats:
-    """Check that sums are of so many layers, and of at least one document or sentence."""
-    if sums.ndim != 3 or len(sums) != n_layers or not sums.size:
-        raise wrong_arrays_error(path)
     return sums
+
+
+def _sums_of_first_fits(result: Result, arrays: Arrays, path: Path) -> list[csr_array]:
+    metric = metrics.get(result.task.metric)
+    return sums_of(metric, gold_of(result, arrays), arrays["predicted"][:, 0], path)
+
+
+def _of_layers(sums: Floats, n_layers: int, path: Path) -> list[csr_array]:
+    """Stored sums, which are of so many layers, and of at least one document or sentence."""
+    if sums.ndim != 3 or len(sums) != n_layers or not sums.size or sums.dtype.kind not in "biuf":
+        raise wrong_arrays_error(path)
+    return [sparse_matrix(x) for x in sums]
 
 
 def as_sums(result: Result, path: Path) -> Arrays:
@@ -108,27 +129,29 @@ def as_sums(result: Result, path: Path) -> Arrays:
     All scores, intervals and tests of the headline metric can be computed from these.
 
     Returns:
-        `layers` (layers,), `sums` (see `sums_of`), and the arrays of baselines.
+        `layers` (layers,), `sums` (layers, clusters, k), and the arrays of baselines.
     """
     arrays = read_predictions(path)
-    gold, metric = gold_of(result, arrays), metrics.get(result.task.metric)
-    sums = sums_of(metric, gold, arrays["predicted"][:, 0], path)
+    sums = dense_sums(_sums_of_first_fits(result, arrays, path))
     rules = {name: arrays[name] for name in RULES if name in arrays}
     return {"layers": arrays["layers"], "sums": sums, **rules}
 
 
-def sums_of(metric: Metric, gold: Gold, predicted: Predictions, path: Path) -> Floats:
+def dense_sums(sums: Sequence[csr_array]) -> Floats:
+    """Sums as one array. Shape (cells, clusters, k)."""
+    return np.stack([x.toarray() for x in sums])
+
+
+def sums_of(metric: Metric, gold: Gold, predicted: Predictions, path: Path) -> list[csr_array]:
     """Sums of a metric over each document or sentence, for each row of `predicted` (cells, n).
 
-    Shape (cells, clusters, k); see `probes.statistics.metrics.Metric`.
+    Each (clusters, k); see `probes.statistics.metrics.Metric`.
 
     Raises:
         UserError: the predictions are not of these examples.
     """
     try:
-        return np.stack(
-            [cluster_sums(metric.parts(gold, row), gold).toarray() for row in predicted]
-        )
+        return [cluster_sums(metric.parts(gold, row), gold) for row in predicted]
     except (IndexError, ValueError, OverflowError) as error:  # labels out of range
         raise wrong_arrays_error(path) from error
 
@@ -136,15 +159,15 @@ def sums_of(metric: Metric, gold: Gold, predicted: Predictions, path: Path) -> F
 def replicates_of(
     result: Result,
     key: str,
-    sums: Floats,
+    sums: Sequence[csr_array],
     stored_scores: Floats,
     layers: Sequence[int],
     path: Path,
 ) -> Replicates | None:
-    """The headline metric in every resample, from sums; None if there are too few clusters.
+    """The headline metric in every resample, from sums; None unless `is_resampled`.
 
     Args:
-        sums: see `sums_of`. Shape (layers, clusters, k).
+        sums: see `sums_of`, by layer.
         key: key of the record, which seeds the noise of training.
         stored_scores: the recorded scores. Shape (layers,).
         path: path of the arrays.
@@ -152,7 +175,7 @@ def replicates_of(
     Raises:
         UserError: the sums do not give the recorded scores.
     """
-    if result.examples.clusters < FEWEST:
+    if not is_resampled(result):
         return None
     metric = metrics.get(result.task.metric)
     try:
@@ -166,9 +189,14 @@ def replicates_of(
         raise wrong_arrays_error(path)
     spread = training_spread(result)
     of_training = (spread.sd, spread.df) if spread else ()
-    return Replicates(
-        stored_scores, metric, [sparse_matrix(x) for x in sums], layers, key, *of_training
-    )
+    return Replicates(stored_scores, metric, sums, layers, key, *of_training)
+
+
+def is_resampled(result: Result) -> bool:
+    """Whether its test examples lie in enough clusters, with enough negatives for the metric."""
+    examples, fewest = result.examples, metrics.get(result.task.metric).fewest_negatives
+    enough = not fewest or examples.labels[examples.classes[0]][2] >= fewest
+    return enough and examples.clusters >= FEWEST
 
 
 def wrong_arrays_error(path: Path) -> UserError:
@@ -179,7 +207,7 @@ def wrong_arrays_error(path: Path) -> UserError:
     )
 
 
-def stored_mix_sums(result: Result, path: Path) -> Floats | None:
+def stored_mix_sums(result: Result, path: Path) -> list[csr_array] | None:
     """Sums of the headline metric of every mix over each cluster; see `sums_of`.
 
     Returns:
@@ -198,7 +226,7 @@ def stored_mix_sums(result: Result, path: Path) -> Floats | None:
     return mix_sums(result, path, mix_path)
 
 
-def mix_sums(result: Result, path: Path, mix_path: Path) -> Floats:
+def mix_sums(result: Result, path: Path, mix_path: Path) -> list[csr_array]:
     """Sums of the headline metric of every mix over each cluster; see `sums_of`.
 
     Args:
@@ -228,10 +256,15 @@ def with_sums(records: Mapping[Path, Record]) -> dict[Path, tuple[Record, Arrays
     def arrays_of(record: Record, path: Path) -> Arrays:
         if record.arrays and (_shares_arrays(record) or has_arrays(path, SUMS)):
             return read_arrays(path)
+        if record.arrays and record.task and ranks_margins(record.task.metric):
+            raise UserError(
+                f"sums of {record.task.metric} give away the order of all examples; export "
+                "without --sums."
+            )
         if record.arrays and record.measurement == SCORES:
             return as_sums(results[path], path)
         if record.arrays and (of_scores := scores.get(record.key)):
-            return {"sums": mix_sums(results[of_scores], of_scores, path)}
+            return {"sums": dense_sums(mix_sums(results[of_scores], of_scores, path))}
         return {}
 
     exported_records = {}

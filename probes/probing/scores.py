@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from probes.examples.examples import Examples, NotServedError
 from probes.examples.scoring import (
@@ -20,13 +21,27 @@ from probes.examples.scoring import (
 from probes.measurements.measurement import Measured, measurement
 from probes.records.record_files import Arrays, has_arrays, read_arrays, unreadable_arrays
 from probes.records.result import SCORES, Result
-from probes.records.row import Row
-from probes.records.values import Interval, Scores, ends
-from probes.statistics.bootstrap import bounds, cluster_sums, draws_of, interval, replicates
+from probes.records.row import AxisValue, Row
+from probes.records.values import Estimate, Interval, Scores, ends
+from probes.statistics.bootstrap import (
+    bounds,
+    cluster_sums,
+    draws_of,
+    estimate_of,
+    interval,
+    missing_estimate,
+    replicates,
+)
 from probes.statistics.gold import Gold, Predictions
-from probes.statistics.metrics import metrics
+from probes.statistics.metrics import Metric, metrics, ranks_margins
 from probes.statistics.partition import Partition
-from probes.statistics.ranking_metrics import ranking_scores
+from probes.statistics.ranking_metrics import (
+    RANKING,
+    exact_interval,
+    margin_parts,
+    rate_interval,
+    threshold_at,
+)
 
 if TYPE_CHECKING:
     from probes.measurements.context import TaskContext
@@ -49,14 +64,17 @@ def scores(context: TaskContext) -> Measured:
     Rows of the first fit of each layer: every metric on dev and test; on test also by group of
     examples, by label, and for the order of two classes of texts; L2 strength, share of steps
     after which the dev loss was lowest, and that loss. Further fits have the axis `seed`. Rules
-    without vectors have the axis `baseline`, or `reference` if they read the annotation.
+    without vectors have the axis `baseline`, or `reference` if they read the annotation. Of tasks
+    with a threshold (`Task.fpr`): see `_threshold_rows`.
 
     Arrays: `predicted` (layers, seeds, n) for n test examples; `layers`; `gold`, `sentence` and
     `punctuation` (n,); `clusters`, the cluster of each sentence of the split; `unseen`, labels
     that train lacks; `rules`, names of the baselines; `rule_sums` (rules, clusters, k), parts of
-    their headline metric; `rule_sd` (rules,), the deviation of that metric over bootstrap samples
-    of training clusters. For multi-label tasks `predicted` is (layers, seeds, n, bytes), and there
-    are `sets`: see `probes.statistics.gold`. The parameters are those of the first seed.
+    their headline metric, or `rule_predicted` (rules, n) if it ranks margins; `rule_sd` (rules,),
+    the deviation of that metric over bootstrap samples of training clusters. For multi-label tasks
+    `predicted` is (layers, seeds, n, bytes), and there are `sets`: see `probes.statistics.gold`. Of
+    two classes of texts: `margins_dev` and `margins_test` (layers, n), and `gold_dev`. The
+    parameters are those of the first seed.
     """
     from probes.training.fit import FitSeed
 
@@ -79,6 +97,9 @@ def scores(context: TaskContext) -> Measured:
     }
     if test.gold.sets is not None:
         arrays["sets"] = test.gold.sets
+    for split, margins in fits.margins.items():
+        arrays[f"margins_{split}"] = margins.astype(np.float32)
+        arrays["gold_dev"] = context.scorers["dev"].gold.labels.astype(gold_type)
     return Measured(
         rows=[
             *_rows_of_layers(context, fits),
@@ -88,12 +109,16 @@ def scores(context: TaskContext) -> Measured:
         arrays=arrays,
         parameters=fits.parameters,
         facts={"probe_parameters": fits.n_parameters, "group_metric": test.group_metric},
+        notes=_threshold_notes(context),
         examples=count_examples(examples, test),
     )
 
 
 RULES = ("rules", "rule_sums", "rule_sd")
 """Arrays of the baselines; older records lack them."""
+
+RANKED_RULES = ("rules", "rule_predicted", "rule_sd")
+"""Arrays of the baselines if the headline metric ranks margins."""
 
 RULE_SAMPLES = 5
 """Number of bootstrap samples of the training split for the deviation of baselines."""
@@ -165,7 +190,8 @@ def _rows_of_layers(context: TaskContext, fits: Fits) -> Iterator[Row]:
     first = fits.predicted["test"][:, 0]
     intervals = intervals_by_metric(test.gold, test.names, first)
     of_groups = _group_intervals(test, first)
-    rankings = {} if fits.margins is None else ranking_scores(test.gold, fits.margins)
+    margins = fits.margins.get("test") if context.task.fpr is None else None
+    rankings = {} if margins is None else _ranking_scores(test.gold, margins)
     for index, layer in enumerate(context.layers):
         on_dev, on_test = (fits.predicted[split][index] for split in ("dev", "test"))
         scores = zip(dev.scores(on_dev), test.scores(on_test), strict=True)
@@ -175,7 +201,8 @@ def _rows_of_layers(context: TaskContext, fits: Fits) -> Iterator[Row]:
                 yield Row(metric, value, layer, split="dev", axes=axes)
             for metric, value in of_test.items():
                 ends_of_score = None if seed else intervals[metric][index]
-                yield Row(metric, value, layer, *ends(ends_of_score), axes=axes)
+                why = "" if seed else too_few_negatives(test.gold, metric)
+                yield Row(metric, value, layer, *ends(ends_of_score), why=why, axes=axes)
             for metric, split, values in (
                 ("strength", "train", fits.strength),
                 ("stopped", "dev", fits.stopped),
@@ -185,6 +212,8 @@ def _rows_of_layers(context: TaskContext, fits: Fits) -> Iterator[Row]:
         # The first fit is the reported one: breakdowns are of it alone.
         for metric, estimates in rankings.items():
             yield Row.estimated(metric, estimates[index], layer)
+        if context.task.fpr is not None:
+            yield from _threshold_rows(context, layer, context.task.fpr, on_dev[0], on_test[0])
         for name, value in test.group_scores(on_test[:1])[0].items():
             between = of_groups[name][index]
             yield Row(test.group_metric, value, layer, *ends(between), axes={"group": name})
@@ -204,7 +233,11 @@ def _rule_arrays(examples: Examples, rules: Mapping[str, Predictions], test: Sco
     """Arrays of the rules with a prediction for every example; see `scores`."""
     full_rules = {name: row for name, row in rules.items() if not is_silent(row)}
     metric = metrics.get(examples.task.metric)
-    sums = [cluster_sums(metric.parts(test.gold, row), test.gold) for row in full_rules.values()]
+    if metric.of_margins:
+        name, array = "rule_predicted", np.array([*full_rules.values()], dtype=np.float64)
+    else:
+        sums = (cluster_sums(metric.parts(test.gold, x), test.gold) for x in full_rules.values())
+        name, array = "rule_sums", np.array([x.toarray() for x in sums])
     train, scores = examples.splits["train"], []
     clusters = np.unique(train.partition.of_sentence[train.sentence], return_inverse=True)[1]
     for sample in range(1, RULE_SAMPLES + 1):
@@ -216,7 +249,7 @@ def _rule_arrays(examples: Examples, rules: Mapping[str, Predictions], test: Sco
         scores.append([float(metric(test.gold, predictions[name][None])[0]) for name in full_rules])
     return {
         "rules": np.array([*full_rules], dtype=np.str_),
-        "rule_sums": np.array([x.toarray() for x in sums]),
+        name: array,
         "rule_sd": np.std(scores, axis=0, ddof=1),
     }
 
@@ -237,7 +270,7 @@ def _stored_types(context: TaskContext) -> tuple[Any, Any]:
     if context.task.kind == "multi-label":
         return np.int32, np.uint8
     index = np.int16 if context.data.n_outputs <= 2**15 else np.int32
-    return index, index
+    return index, np.float32 if ranks_margins(context.task.metric) else index
 
 
 def intervals_by_metric(
@@ -248,12 +281,93 @@ def intervals_by_metric(
     Args:
         predicted: shape (cells, n).
     """
-    draws = draws_of(gold)
-    if draws is None:
-        return {name: [None] * len(predicted) for name in names}
+
+    def intervals_of(metric: Metric) -> list[Interval]:
+        if (draws := draws_of(gold, metric)) is None:
+            return [None] * len(predicted)
+        return [bounds(pair) for pair in interval(replicates(metric, gold, predicted, draws))]
+
+    return {name: intervals_of(metrics.get(name)) for name in names}
+
+
+def too_few_negatives(gold: Gold, metric: str) -> str:
+    """The reason why a metric has no interval for lack of negatives; empty if they suffice."""
+    fewest = metrics.get(metric).fewest_negatives
+    return f"fewer than {fewest:,} negatives in test" if gold.n_negatives < fewest else ""
+
+
+def _ranking_scores(gold: Gold, margins: Predictions) -> dict[str, list[Estimate]]:
+    """Each of `RANKING` for each row of margins (cells, n), with intervals over test text."""
+    if len(set(gold.labels[gold.labels >= 0])) < 2:
+        missing = missing_estimate("one class in test")
+        return {name: [missing] * len(margins) for name in RANKING}
+    # All at once, since they have the same sums.
+    values = [metrics.get(name).value for name in RANKING]
+    metric = Metric(margin_parts, lambda sums: np.stack([f(sums) for f in values], axis=-1))
+    draws, scores = draws_of(gold), metric(gold, margins)
+    resampled = None if draws is None else replicates(metric, gold, margins, draws)
+    clusters = "clusters" if gold.partition is None else gold.partition.clusters
     return {
         name: [
-            bounds(pair) for pair in interval(replicates(metrics.get(name), gold, predicted, draws))
+            estimate_of(
+                float(row[i]), None if resampled is None else resampled[cell, :, i], clusters
+            )
+            for cell, row in enumerate(scores)
         ]
-        for name in names
+        for i, name in enumerate(RANKING)
     }
+
+
+def _threshold_rows(
+    context: TaskContext, layer: int, fpr: float, on_dev: Predictions, on_test: Predictions
+) -> Iterator[Row]:
+    """The threshold that few enough negatives of dev are above, and rates above it on test.
+
+    Rows of the first fit: the smallest threshold, with the number of negatives as n; shares of the
+    negatives and of the positives of test above it, with exact intervals (see `rate_interval`).
+
+    Args:
+        on_dev, on_test: margins. Each (n,).
+    """
+    negatives = on_dev[context.scorers["dev"].gold.labels == 0]
+    if not len(negatives):
+        yield Row("threshold", None, layer, split="dev", n=0, why="no negatives in dev")
+        return
+    threshold = threshold_at(fpr, negatives)
+    yield Row("threshold", threshold, layer, split="dev", n=len(negatives))
+    yield from rows_above(context.scorers["test"].gold, on_test > threshold, layer)
+
+
+def rows_above(
+    gold: Gold, is_above: NDArray[np.bool_], layer: int, axes: Mapping[str, AxisValue] = {}
+) -> Iterator[Row]:
+    """The false-positive rate and the hit rate of a threshold, with intervals.
+
+    Args:
+        is_above: whether an example is above the threshold. Shape (n,).
+    """
+    cluster = gold.clusters[gold.sentence_index]
+    for label, metric in enumerate(("false_positive_rate", "hit_rate")):
+        of_class = gold.labels == label
+        if n := int(of_class.sum()):
+            events = is_above[of_class].astype(np.float64)
+            pair = rate_interval(events, cluster[of_class])
+            yield Row(metric, float(events.mean()), layer, *pair, n=n, axes=axes)
+        else:
+            yield Row(metric, None, layer, n=0, why="one class in test", axes=axes)
+
+
+def _threshold_notes(context: TaskContext) -> tuple[str, ...]:
+    """What rate the negatives of dev can resolve; none for a task without a threshold."""
+    task, n = context.task, context.scorers["dev"].gold.n_negatives
+    if task.fpr is None:
+        return ()
+    k = int(task.fpr * n)
+    low, high = exact_interval(k, n) if n else (0.0, 1.0)
+    why = too_few_negatives(context.scorers["test"].gold, task.metric)
+    return (
+        *[f"{task.name}: no intervals and no tests, since there are {why}."] * bool(why),
+        f"{task.name}: the threshold lets {k:,} of {n:,} negatives of dev pass, whose least rate "
+        f"above 0 is {100 / max(1, n):.2g} %; its true false-positive rate is between "
+        f"{100 * low:.1f} and {100 * high:.1f} % (exact 95 % interval).",
+    )

@@ -107,7 +107,6 @@ def _predictions_by_size(
 
     from probes.training.class_means import SIZES, feature_columns, features_by_variance, fit_narrow
     from probes.training.features import InMemory
-    from probes.training.fit import predict
 
     data = context.data
     features = data.features(layers, room)
@@ -125,6 +124,5 @@ def _predictions_by_size(
             narrow = {split: InMemory(values[..., :k]) for split, values in widest.items()}
             parts = [replace(x, features=narrow[split]) for split, x in splits.items()]
             fitted = fit_narrow(parts[0], parts[1], data.n_outputs, context.spec)
-            outputs = predict(fitted, narrow["test"], data.n_outputs, PROBES["linear"])
-            predictions.append(outputs[:, 0].cpu().numpy())
+            predictions.append(data.predictions(fitted, narrow["test"], PROBES["linear"])[:, 0])
     return predicted

@@ -48,6 +48,7 @@ class StoredProbes:
         if outputs is None:
             outputs = np.arange(context.data.n_outputs)
         family, kind = context.spec.family, context.task.kind
+        self._as_margins = context.data.as_margins
         self._probes = {
             layer: LayerProbe.of(family, kind, folded(parameters, layer, kind), outputs)
             for layer in layers
@@ -70,5 +71,10 @@ class StoredProbes:
 
     def of_features(self, layer: int, features: torch.Tensor) -> NDArray[Any]:
         """Predictions from concatenated mean vectors of spans: (n, H × spans) to (n, …)."""
-        predicted: NDArray[Any] = self._probes[layer].predict(features)
+        probe = self._probes[layer]
+        predicted: NDArray[Any] = (
+            probe.decision_function(features).astype(np.float32)
+            if self._as_margins
+            else probe.predict(features)
+        )
         return predicted if predicted.ndim == 1 else np.packbits(predicted > 0, 1)

@@ -146,9 +146,9 @@ def _p_best_by_layer(context: TaskContext, spread: Spread | None) -> dict[int, f
     """The p-value behind the confidence set of layers, by layer."""
     result, gold = context.result, context.scorers["test"].gold
     layers = result.layers
-    if spread is None or draws_of(gold) is None:
-        return dict.fromkeys(layers)
     metric, predicted = metrics.get(context.task.metric), context.predicted(layers)
+    if spread is None or draws_of(gold, metric) is None:
+        return dict.fromkeys(layers)
     sums = [cluster_sums(metric.parts(gold, row), gold) for row in predicted]
     scores = np.array(list(result.headline.values()), dtype=np.float64)
     return p_best_of(Replicates(scores, metric, sums, layers, result.key, spread.sd, spread.df))

@@ -68,6 +68,13 @@ class TaskRecord(Frozen):
     metric: str
     site: Sublayer | None = None
     """The part of block b whose output stands for layer b; None for the layer itself."""
+    fpr: float | None = Field(default=None, gt=0, lt=1)
+    """Highest false-positive rate on dev of the threshold; None where there is none."""
+
+    @property
+    def ranking(self) -> tuple[str, float] | None:
+        """Headline metric and false-positive rate; None without a threshold."""
+        return None if self.fpr is None else (self.metric, self.fpr)
 
 
 class ExampleCounts(Frozen):

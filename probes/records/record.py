@@ -211,6 +211,8 @@ class Inputs(Frozen):
     """See `EncodingRecord`."""
     few_documents: bool = False
     """See `probes.statistics.partition.has_few`; earlier versions then resampled sentences."""
+    ranking: tuple[str, float] | None = None
+    """Headline metric and false-positive rate of a task with a threshold (`TaskRecord.fpr`)."""
     plug_ins: dict[str, str] = Field(default_factory=dict)
     """SHA-256 of the sources of plug-ins; see `probes.measurements.plugin_keys.digests`."""
 
@@ -220,7 +222,7 @@ class Inputs(Frozen):
         content = self.model_dump(mode="json")
         kind = content.pop("kind")
         # Fields added later are left out where empty, so that the keys of older records stay.
-        for name in ("base", "scores", "chats", "few_documents"):
+        for name in ("base", "scores", "chats", "few_documents", "ranking"):
             if not content[name]:
                 del content[name]
         if self.probe is not None:

@@ -24,6 +24,7 @@ from probes.data.sources import CorpusRequest
 from probes.data.splits import SplitBy
 from probes.measurements.measurement import EVIDENCE, LEVELS, TRANSFER, Level, get_measurement
 from probes.records.values import Frozen
+from probes.statistics.ranking_metrics import RATES, recall_name
 from probes.tasks.columns import text_task
 from probes.tasks.positions import Position, positions_in
 from probes.tasks.task import Sublayer
@@ -98,6 +99,12 @@ class RunConfig(Frozen):
         ("mean",),
         "P,…",
         min_length=1,
+    )
+    metric: Literal["auroc", "recall_at_fpr"] | None = setting(
+        "rank two classes of texts, and choose layers by this (default: accuracy)", None
+    )
+    fpr: float = setting(
+        "false-positive rate of recall and of the threshold from dev, with --metric", 0.01, "RATE"
     )
     group: str = setting(
         "column that names what rows share, such as an author; splits and resamples keep it whole",
@@ -244,6 +251,13 @@ class RunConfig(Frozen):
             raise ValueError(NO_NAMES)
         return tuple(dict.fromkeys(Position.parse(name).name for name in names))
 
+    @field_validator("fpr")
+    @classmethod
+    def _known_rate(cls, fpr: float) -> float:
+        if fpr not in RATES:
+            raise ValueError(f"give one of {', '.join(f'{rate:g}' for rate in RATES)}")
+        return fpr
+
     @field_validator("corpus")
     @classmethod
     def _not_blank(cls, corpus: tuple[str, ...]) -> tuple[str, ...]:
@@ -322,6 +336,15 @@ class RunConfig(Frozen):
         """Names of the tasks made from label columns."""
         of_texts = (text_task(x, position) for x in self.label for position in self.positions)
         return (*self.task_from, *of_texts)
+
+    @property
+    def ranked_by(self) -> tuple[str, ...]:
+        """Ranking metrics of two classes, that of the headline first; none without `metric`."""
+        names = {"auroc": "auroc", "recall_at_fpr": recall_name(self.fpr)}
+        first = names.get(self.metric or "", "")
+        return (first, *(x for x in names.values() if x != first), "average_precision") * bool(
+            self.metric
+        )
 
     @property
     def task_sites(self) -> list[Sublayer | None]:

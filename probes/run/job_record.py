@@ -121,6 +121,7 @@ def _task_record(task: Task) -> TaskRecord:
         shape=task.shape,
         metric=task.metric,
         site=task.site,
+        fpr=task.fpr,
     )
 
 

@@ -171,6 +171,7 @@ class ModelRun:
                         probe=PROBES[family],
                         project=self.config.project,
                         plug_ins=digests(plug_ins_of(task, family)),
+                        ranking=task.fpr and (task.metric, task.fpr),
                     )
         elif definition.spans_tasks:
             keys = sorted(job.key for job in self.jobs(SCORES, self.families[0]))

@@ -115,6 +115,10 @@ def _conflicts(config: RunConfig) -> Iterator[tuple[object, str]]:
     flag = "--text" if config.text else "--messages"
     yield config.text and config.messages, f"--messages {config.messages}: not with --text."
     yield text and not label, f"{flag} {text}: name the column of its labels with --label."
+    yield (
+        "fpr" in config.model_fields_set and not config.metric,
+        f"--fpr {config.fpr:g}: needs --metric auroc or recall_at_fpr.",
+    )
     yield config.special_tokens and not text, "--special-tokens: needs --text or --messages."
     of_roles = any(Position.parse(name).role for name in config.positions)
     yield (

@@ -110,7 +110,13 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
         )
     positions = map(Position.parse, config.positions) if config.texts else (None,)
     columns = corpus.source.columns.values()
-    own_tasks = {task.name: task for task in (task_of(*of) for of in product(columns, positions))}
+    if config.metric and not columns:
+        raise UserError(
+            f"--metric {config.metric}: ranks two classes of your own labels; name their column "
+            "with --label."
+        )
+    ranking = config.ranked_by, config.fpr if config.metric else None
+    own_tasks = {x.name: x for x in (task_of(*of, *ranking) for of in product(columns, positions))}
     usual = corpus.source.tasks or ("standard",)
     default = (*own_tasks, *usual, *included_tasks(config.include))
     feature_tasks, reasons = _of_treebank(config, corpus, own_tasks)

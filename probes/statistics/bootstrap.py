@@ -46,6 +46,9 @@ _ROWS = 128
 _COLUMNS = 1024
 """Columns of the sums that are resampled in one product."""
 
+_AT_ONCE = 1 << 18
+"""Sums that are computed at once, and fit the processor's cache."""
+
 _EXACT = 1 << 24
 """Whole numbers up to this one are exact in float32."""
 
@@ -86,9 +89,10 @@ def block(n_clusters: int, seed: int) -> Draws:
     return draws
 
 
-def draws_of(gold: Gold) -> Draws | None:
-    """The resamples of a split; None if its examples lie in too few clusters."""
-    if len(np.unique(gold.clusters)) < FEWEST:
+def draws_of(gold: Gold, metric: Metric | None = None) -> Draws | None:
+    """The resamples of a split; None if its examples lie in too few clusters for the metric."""
+    too_few = metric is not None and gold.n_negatives < metric.fewest_negatives
+    if too_few or len(np.unique(gold.clusters)) < FEWEST:
         return None
     return resample(gold.n_clusters)
 
@@ -99,7 +103,14 @@ def replicates(metric: Metric, gold: Gold, predicted: Predictions, draws: Draws)
     Shape (cells, resamples).
     """
     rows = (cluster_sums(metric.parts(gold, row), gold) for row in predicted)
-    return np.stack([metric.value(resampled_sums(row, draws)) for row in rows])
+    return np.stack([resampled_values(metric, row, draws) for row in rows])
+
+
+def resampled_values(metric: Metric, sums: csr_array, draws: Draws) -> Floats:
+    """The metric of cluster sums (clusters, k) in every resample. Shape (resamples,)."""
+    step = max(1, _AT_ONCE // max(1, sums.shape[1]))
+    parts = (draws[first : first + step] for first in range(0, len(draws), step))
+    return np.concatenate([metric.value(resampled_sums(sums, part)) for part in parts])
 
 
 def cluster_sums(parts: csr_array, gold: Gold) -> csr_array:
@@ -170,10 +181,10 @@ def influence(metric: Metric, sums: csr_array) -> Floats:
         sums: result of `cluster_sums`.
     """
     # A central difference has an error of order h²; a much smaller h loses digits to rounding.
-    dense, h = sums.toarray(), 1e-3
-    total = dense.sum(0)
-    slope: Floats = (metric.value(total + h * dense) - metric.value(total - h * dense)) / (2 * h)
-    return slope
+    value, total, h = metric.smooth or metric.value, sums.sum(0), 1e-3
+    step = max(1, _AT_ONCE // max(1, sums.shape[1]))
+    parts = (h * sums[first : first + step].toarray() for first in range(0, sums.shape[0], step))
+    return np.concatenate([(value(total + x) - value(total - x)) / (2 * h) for x in parts])
 
 
 def interval(values: Floats, limits: tuple[float, float] = (-math.inf, math.inf)) -> Floats:

@@ -45,8 +45,9 @@ def chunk_spans(names: Sequence[str], tags: Ints, first: NDArray[np.bool_]) -> C
 
 
 Predictions = NDArray[Any]
-"""Class indices or numbers (…, n). For multi-label tasks uint8 (…, n, bytes): class c is bit c in
-the order of `numpy.packbits`."""
+"""Class indices or numbers (…, n); floats for two classes are margins, which decide for the second
+class above 0. For multi-label tasks uint8 (…, n, bytes): class c is bit c in the order of
+`numpy.packbits`."""
 
 
 @dataclass(frozen=True)
@@ -163,10 +164,20 @@ class Gold:
         is_predicted[:, :n_classes] = np.unpackbits(predicted, axis=-1, count=n_classes)
         return self.sets[self.labels], is_predicted
 
+    def decided(self, predicted: Predictions) -> Predictions:
+        """Class indices, from these or from margins of two classes."""
+        is_margin = len(self.classes) == 2 and predicted.dtype.kind == "f"
+        return np.asarray(predicted > 0, dtype=np.int64) if is_margin else predicted
+
+    @property
+    def n_negatives(self) -> int:
+        """Number of examples of the first class."""
+        return int((self.labels == 0).sum())
+
     def right(self, predicted: Predictions) -> NDArray[np.bool_]:
         """True for right predictions; a label set must be right as a whole. Shape (n,)."""
         if self.sets is None:
-            return np.asarray(predicted == self.labels)
+            return np.asarray(self.decided(predicted) == self.labels)
         is_gold, is_predicted = self.indicators(predicted)
         return np.asarray((is_gold == is_predicted).all(1))
 

@@ -9,10 +9,11 @@ are rows of `Gold.sets`; a prediction is the set itself, one bit per class.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,16 @@ from probes.statistics.rank_correlation import (
     nspr,
     nspr_parts,
     spearman_parts,
+)
+from probes.statistics.ranking_metrics import (
+    FEWEST_EVENTS,
+    RATES,
+    average_precision,
+    margin_parts,
+    mean_recall_to,
+    recall_at,
+    recall_name,
+    roc_auc,
 )
 from probes.statistics.sums import ratio, sparse_matrix
 from probes.tasks.task import Kind
@@ -47,6 +58,9 @@ class Metric(Quantity):
         kinds: the kinds of tasks that the metric scores.
         counts: the column of the sums with the number of examples; "labels" if the sums begin with
             the number of examples of each label. Stored records are checked by these counts.
+        of_margins: whether predictions are margins of two classes, since the metric ranks them.
+        smooth: a function like `value`, but without its steps, from which errors are computed.
+        fewest_negatives: with fewer of the first class there are neither intervals nor tests.
 
     A metric for which lower is better cannot choose the best layer.
     """
@@ -55,6 +69,9 @@ class Metric(Quantity):
     value: Callable[[Floats], Floats]
     kinds: tuple[Kind, ...] = ("classification",)
     counts: int | Literal["labels"] | None = None
+    of_margins: bool = False
+    smooth: Callable[[Floats], Floats] | None = None
+    fewest_negatives: int = 0
 
     def __call__(self, gold: Gold, predicted: Predictions) -> Floats:
         """The score of each row of `predicted` (cells, n). Shape (cells,)."""
@@ -85,6 +102,16 @@ def axis_of(name: str) -> str:
 def is_percent(name: str) -> bool:
     """Whether tables and charts show the number times 100."""
     return quantity(name).percent
+
+
+def ranks_margins(name: str) -> bool:
+    """Whether predictions are margins where this is the headline metric."""
+    return name in metrics and metrics.get(name).of_margins
+
+
+def weighs_classes(name: str) -> bool:
+    """Whether probes are trained with class weights where this is the headline metric."""
+    return name == "balanced_accuracy" or ranks_margins(name)
 
 
 POINTS = 100
@@ -195,7 +222,8 @@ def class_parts(gold: Gold, predicted: Predictions) -> csr_array:
         parts = np.concatenate([is_gold, is_predicted, is_gold & is_predicted], axis=1)
         return sparse_matrix(np.add.reduceat(parts.astype(np.float64), gold.bounds[:-1]))
     n = len(gold.classes) + len(set(gold.unseen))
-    predicted = predicted.astype(np.int64)  # stored integers may be too narrow for 3 × labels
+    # Stored integers may be too narrow for 3 × labels.
+    predicted = gold.decided(predicted).astype(np.int64)
     valid = predicted >= 0
     right = predicted == gold.codes
     sentence = gold.sentence_index
@@ -329,6 +357,24 @@ metrics.add(
     "root_accuracy",
     Metric(_root_parts, mean_value, NUMBERS, label="root acc.", percent=True, bounds=SHARE),
 )
+
+
+def _add_ranking(name: str, value: Callable[[Floats], Floats], **more: Any) -> None:
+    metric = Metric(margin_parts, value, percent=True, bounds=SHARE, of_margins=True, **more)
+    metrics.add(name, metric)
+
+
+_add_ranking("auroc", roc_auc, label="AUROC", source="Hanley & McNeil 1982")
+_add_ranking("average_precision", average_precision, source="Manning et al. 2008, section 8.4")
+for _rate in RATES:
+    _add_ranking(
+        recall_name(_rate),
+        partial(recall_at, _rate),
+        label=f"recall at {100 * _rate:g} % FPR",
+        source="a point of the ROC curve, Fawcett 2006",
+        smooth=partial(mean_recall_to, 2 * _rate),
+        fewest_negatives=math.ceil(FEWEST_EVENTS / _rate),
+    )
 
 metrics.mark_as_shipped()
 

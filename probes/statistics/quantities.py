@@ -146,10 +146,10 @@ strength | L2 strength |  |  | positive |
 stopped | share of steps | % |  | share |
 dev_loss |  |  | error |  |
 
-# Ranking of examples of two classes.
-auroc | AUROC | % |  | share | Hanley & McNeil 1982
-average_precision |  | % |  | share | Manning et al. 2008, section 8.4
-recall_at_5_fpr | recall at 5 % FPR | % |  | share | a point of the ROC curve, Fawcett 2006
+# Decisions by a threshold between two classes.
+threshold |  |  |  |  |
+false_positive_rate | FPR at the threshold | % | skewed | share | Fawcett 2006
+hit_rate | recall at the threshold | % | skewed | share | Fawcett 2006
 
 # Training variance.
 layer_training_sd | SD over trainings |  | of task, deviation | positive |

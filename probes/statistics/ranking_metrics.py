@@ -1,92 +1,125 @@
-"""Metrics of how well a number ranks the examples of one class above those of another.
+"""Metrics of how well margins rank the examples of one class above those of another.
 
-They are functions of two curves: the weights of true and of false positives above each threshold,
-from the highest threshold down. An example's weight is the count of its cluster in a resample.
-Values equal scikit-learn's `roc_auc_score` and `average_precision_score`, ties included.
+A margin is the logit of the second of two classes, the positive one, minus that of the first. The
+metrics are functions of two curves: the weights of true and of false positives above each
+threshold, from the highest threshold down. Values equal scikit-learn's, ties included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from probes.common.arrays import Floats
-from probes.records.values import Estimate
-from probes.statistics.bootstrap import draws_of, estimate_of, missing_estimate
-from probes.statistics.gold import Gold
-from probes.statistics.sums import ratio
+from probes.common.arrays import Floats, Ints
+from probes.statistics.gold import Gold, Predictions
+from probes.statistics.sums import ratio, sparse_matrix
 
-FALSE_POSITIVE_RATE = 0.05
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
-_AT_ONCE = 1 << 22
-"""Weights of examples in memory at once."""
+RATES = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1)
+"""False-positive rates at which recall is known as a metric."""
+
+RATE = 0.05
+"""The rate of tasks that are not scored by their ranking."""
+
+FEWEST_EVENTS = 3
+"""Recall has intervals and tests if so many negatives of test are above the threshold."""
 
 
-def _roc_auc(true: Floats, false: Floats) -> Floats:
+def recall_name(rate: float) -> str:
+    """Name of the metric of recall at a false-positive rate: ``recall_at_1_fpr``."""
+    return f"recall_at_{100 * rate:g}_fpr"
+
+
+RANKING = ("auroc", "average_precision", recall_name(RATE))
+"""Metrics of all tasks with two classes of texts or of given vectors."""
+
+
+def margin_parts(gold: Gold, margins: Predictions) -> csr_array:
+    """Each sentence's positives, and then negatives, at every distinct margin from the highest.
+
+    Shape (sentences, 2 × n): there are as many columns as if all margins were distinct. A label
+    that train lacks belongs to neither of the classes.
+    """
+    (known,) = np.nonzero(gold.labels >= 0)
+    _, rank = np.unique(-margins[known], return_inverse=True)
+    n = max(1, len(known))
+    index = gold.sentence_index[known], rank + n * (gold.labels[known] == 0)
+    return sparse_matrix((np.ones(len(known)), index), (gold.n_sentences, 2 * n))
+
+
+def _rate_curves(sums: Floats) -> tuple[Floats, Floats]:
+    """Weights of true and of false positives above each threshold. Each (…, thresholds)."""
+    true, false = np.split(np.ascontiguousarray(sums), 2, axis=-1)
+    return np.cumsum(true, -1), np.cumsum(false, -1)
+
+
+def roc_auc(sums: Floats) -> Floats:
     """The probability that a positive is above a negative, ties counting half."""
-    area = np.diff(false, prepend=0) * (true - np.diff(true, prepend=0) / 2)
+    true, false = _rate_curves(sums)
+    new_true, new_false = np.split(sums, 2, axis=-1)
+    area = new_false * (true - new_true / 2)
     return ratio(area.sum(-1), true[..., -1] * false[..., -1])
 
 
-def _average_precision(true: Floats, false: Floats) -> Floats:
+def average_precision(sums: Floats) -> Floats:
     """Precision at each threshold, weighted by the recall that it adds."""
+    true, false = _rate_curves(sums)
     precision = ratio(true, true + false, otherwise=0.0)
-    return ratio((np.diff(true, prepend=0) * precision).sum(-1), true[..., -1])
+    return ratio((np.split(sums, 2, axis=-1)[0] * precision).sum(-1), true[..., -1])
 
 
-def _recall(true: Floats, false: Floats) -> Floats:
-    """The highest recall at a threshold with at most 5 % of the negatives above it."""
-    allowed = false <= FALSE_POSITIVE_RATE * false[..., -1:]
+def recall_at(rate: float, sums: Floats) -> Floats:
+    """The highest recall at a threshold with at most this share of the negatives above it."""
+    true, false = _rate_curves(sums)
+    allowed = false <= rate * false[..., -1:]
     recall = ratio((true * allowed).max(-1), true[..., -1])
     return np.where(false[..., -1] > 0, recall, np.nan)
 
 
-RANKING: dict[str, Callable[[Floats, Floats], Floats]] = {
-    "auroc": _roc_auc,
-    "average_precision": _average_precision,
-    "recall_at_5_fpr": _recall,
-}
-"""Functions of the two curves (…, thresholds). NaN where a class has no weight."""
+def mean_recall_to(rate: float, sums: Floats) -> Floats:
+    """Mean of `recall_at` over all rates up to this one, which is smooth where that has steps."""
+    true, false = _rate_curves(sums)
+    shares = ratio(false, false[..., -1:]).clip(max=rate)
+    widths = np.diff(shares, append=rate)
+    return ratio((true * widths).sum(-1), rate * true[..., -1])
 
 
-def rate_curves(
-    margins: Floats, positive: NDArray[np.bool_], weights: Floats
-) -> tuple[Floats, Floats]:
-    """The weights of true and of false positives above each threshold. Each (R, thresholds).
+def threshold_at(rate: float, negatives: Floats) -> float:
+    """The smallest threshold with at most this share of negatives above it.
 
     Args:
-        margins: scores for the positive class. Shape (n,).
-        positive: True for examples of the positive class. Shape (n,).
-        weights: weight of each example in each of R resamples. Shape (R, n).
+        negatives: margins of at least one negative. Shape (n,).
     """
-    order = np.argsort(-margins, kind="stable")
-    (ends,) = np.nonzero(np.diff(margins[order], append=np.nan) != 0)
-    weights, positive = weights[:, order], positive[order]
-    true, false = (np.cumsum(weights * mask, axis=1)[:, ends] for mask in (positive, ~positive))
-    return true, false
+    return float(np.sort(negatives)[len(negatives) - 1 - int(rate * len(negatives))])
 
 
-def ranking_scores(gold: Gold, margins: Floats) -> dict[str, list[Estimate]]:
-    """Each metric for each row of margins (cells, n); the second of two classes is positive.
+def exact_interval(k: float, n: float, tail: float = 0.025) -> tuple[float, float]:
+    """Interval of a rate from k of n events (Clopper & Pearson 1934); k and n may be fractions."""
+    from scipy.special import betaincinv
 
-    Intervals resample clusters; they do not include training variation.
+    low = float(betaincinv(k, n - k + 1, tail)) if k > 0 else 0.0
+    high = float(betaincinv(k + 1, n - k, 1 - tail)) if k < n else 1.0
+    return low, high
+
+
+def rate_interval(events: Floats, cluster: Ints) -> tuple[float, float]:
+    """95 % interval of a rate: exact, for as many independent examples as those of clusters equal.
+
+    The effective number of examples is n divided by the design effect, and that of the clusters if
+    all examples are alike (Korn & Graubard 1998).
+
+    Args:
+        events: 1 or 0 for each example. Shape (n,).
+        cluster: cluster of each. Shape (n,).
     """
-    # A label that train lacks (-1) belongs to neither of the two classes.
-    has_label = gold.labels >= 0
-    positive, cluster = gold.labels[has_label] == 1, gold.clusters[gold.sentence_index[has_label]]
-    if len(set(positive)) < 2:
-        return {name: [missing_estimate("one class in test")] * len(margins) for name in RANKING}
-    draws, at_once = draws_of(gold), max(1, _AT_ONCE // len(cluster))
-    blocks = [] if draws is None else np.split(draws, range(at_once, len(draws), at_once))
-    estimates: dict[str, list[Estimate]] = {name: [] for name in RANKING}
-    for row in margins[:, has_label]:
-        curves = rate_curves(row, positive, np.ones((1, len(row))))
-        resampled = [rate_curves(row, positive, x[:, cluster].astype(np.float64)) for x in blocks]
-        for name, metric in RANKING.items():
-            values = [metric(*part) for part in resampled]
-            replicates = np.concatenate(values) if values else None
-            clusters = "clusters" if gold.partition is None else gold.partition.clusters
-            estimates[name].append(estimate_of(float(metric(*curves)[0]), replicates, clusters))
-    return estimates
+    _, cluster = np.unique(cluster, return_inverse=True)
+    n, n_clusters, rate = len(events), int(cluster.max()) + 1, float(events.mean())
+    effective = float(n)
+    if n_clusters < n:
+        sums = np.bincount(cluster, events - rate)
+        variance = (sums**2).sum() / n**2 * n_clusters / max(1, n_clusters - 1)
+        effective = min(n, rate * (1 - rate) / variance) if variance else n_clusters
+    return exact_interval(rate * effective, effective)

@@ -18,6 +18,7 @@ from probes.statistics.bootstrap import (
     influence,
     resample,
     resample_blocks,
+    resampled_values,
 )
 from probes.statistics.metrics import Metric
 from probes.statistics.significance import Errors, Pair, all_pairs, least_p_of_better, max_t
@@ -155,6 +156,8 @@ class Replicates:
         return np.full(len(self.sums), (self.sd or 0.0) ** 2)
 
     def _values(self, draws: Draws) -> Floats:
+        if self.metric.of_margins:  # there are more sums than examples, nearly all of them 0
+            return np.stack([resampled_values(self.metric, x, draws) for x in self.sums])
         return np.asarray([self.metric.value(x) for x in all_resampled_sums(self.sums, draws)])
 
     def _noise(self, n: int, block: int) -> Floats | None:

@@ -21,13 +21,16 @@ from probes.examples.scoring import Scorer
 from probes.extraction.reading.vectors import StoredVectors
 from probes.extraction.reading.views import View
 from probes.records.probe_spec import ProbeSpec
+from probes.statistics.metrics import ranks_margins, weighs_classes
 from probes.statistics.sums import ratio
 from probes.tasks.task import layers_at
 from probes.training.bags import Bags
 from probes.training.batches import Batches, batch_bounds
 from probes.training.cached_features import CachedOnce, Memory
 from probes.training.families import MULTI_LAYER, is_seeded, reads_tokens
+from probes.training.family import FittedProbes
 from probes.training.features import Concatenated, Features, SideBySide
+from probes.training.fit import predict
 from probes.training.memory_plan import Work, group_layers
 from probes.training.standardisation import SpanRows, Standardisation, standardise
 from probes.training.trainer import fits_at_once
@@ -84,6 +87,11 @@ class ProbingData:
         self.width = (project or hidden) * examples.n_spans
         # A block is in memory both before and after its projection.
         self.width_read = (hidden if project is None else project + hidden) * examples.n_spans
+
+    @property
+    def as_margins(self) -> bool:
+        """Whether predictions are margins, which the headline metric ranks."""
+        return ranks_margins(self.examples.task.metric)
 
     @property
     def ordered(self) -> bool:
@@ -279,7 +287,7 @@ class ProbingData:
         targets = labels or {part: self.targets(part) for part in ("train", split)}
         rows = targets[split]
         weights = np.where(rows < 0, 0, 1) if self.n_outputs else np.ones((1, rows.shape[1]))
-        if self.examples.task.metric == "balanced_accuracy":
+        if weighs_classes(self.examples.task.metric):
             by_class = [class_weights(row, self.n_outputs) for row in targets["train"]]
             pairs = zip(by_class, rows, strict=True)
             weights = weights * np.stack([of_class[row] for of_class, row in pairs])
@@ -330,6 +338,13 @@ class ProbingData:
             return labels
         mean, deviation = self.unit
         return ((labels - mean) / deviation).astype(np.float32)
+
+    def predictions(self, fitted: FittedProbes, features: Features, spec: ProbeSpec) -> Array:
+        """Predictions of fitted probes in the form that scorers take. Shape (L, K, N, …)."""
+        outputs = predict(
+            fitted, features, self.n_outputs, spec, self.sets, as_margins=self.as_margins
+        )
+        return self.in_labels_unit(outputs.cpu().numpy())
 
     def in_labels_unit(self, predicted: Array) -> Array:
         """Predictions in the unit of the task's labels; class indices are left as they are.

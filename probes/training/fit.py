@@ -8,6 +8,7 @@ for all cells (`ProbeSpec.l2`). The test split is never read.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -120,32 +121,31 @@ def predict(
     n_outputs: int,
     spec: ProbeSpec,
     sets: Tensor | None = None,
+    *,
+    as_margins: bool = False,
 ) -> Tensor:
     """Predictions of the fitted cells.
 
     Args:
         sets: the label sets of a multi-label task; see `probes.training.batches.Batches`.
+        as_margins: whether two classes are told apart by margins, the logit of the second class
+            minus that of the first.
 
     Returns:
-        class indices or numbers (L, K, N); bits of label sets (L, K, N, bytes).
+        class indices, margins or numbers (L, K, N); bits of label sets (L, K, N, bytes).
     """
     family, loss = family_of(spec), loss_for(n_outputs, sets)
     parts = []
     for part in evaluation_parts(features):
         outputs = family.checked_outputs(fitted.parameters, features.block(part))
-        parts.append(loss.decide(outputs))
+        parts.append(outputs.diff(dim=2)[:, :, 0] if as_margins else loss.decide(outputs))
     return torch.cat(parts, 2)
 
 
-def margins(fitted: FittedProbes, features: Features, spec: ProbeSpec) -> Tensor:
-    """Logit of the second class minus that of the first, for each layer's first cell. (L, N)."""
-    family = family_of(spec)
-    first_cells = [parameter[:, :1] for parameter in fitted.parameters]
-    parts = [
-        family.checked_outputs(first_cells, features.block(part)).diff(dim=2)[:, 0, 0]
-        for part in evaluation_parts(features)
-    ]
-    return torch.cat(parts, 1)
+def first_margins(fitted: FittedProbes, features: Features, spec: ProbeSpec) -> Tensor:
+    """Margins of two classes, from each layer's first cell. Shape (L, N)."""
+    first = replace(fitted, parameters=[parameter[:, :1] for parameter in fitted.parameters])
+    return predict(first, features, 2, spec, as_margins=True)[:, 0]
 
 
 def log_probabilities(fitted: FittedProbes, data: Batches, spec: ProbeSpec) -> Tensor:

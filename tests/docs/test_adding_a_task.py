@@ -46,7 +46,7 @@ def test_the_package_is_found_when_it_is_installed(install, tiny_bert, capsys):
 def test_the_guide_lists_the_metrics_of_each_kind(kind):
     (row,) = re.findall(rf"^\| `{kind}`.*\|.*\|(.*)\|$", GUIDE.path.read_text(), re.M)
     known = {name for name in metrics if kind in metrics.get(name).kinds}
-    assert set(re.findall(r"`(\w+)`", row)) - {"also"} == known
+    assert set(re.findall(r"`([\w.]+)`", row)) - {"also"} == known
 
 
 def test_a_plugged_in_metric_is_a_share_of_examples(write):

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import accuracy_score, balanced_accuracy_score
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -61,6 +61,7 @@ FORMS = {
 TABLE = [
     (by_words, {}, "accuracy", accuracy_score),
     (uneven, {"uneven": True}, "balanced_accuracy", balanced_accuracy_score),
+    (by_words, {"uneven": False}, "auroc", roc_auc_score),
     (amount, {"kind": "regression"}, "corpus_spearman", lambda x, y: spearmanr(x, y).statistic),
 ]
 
@@ -68,9 +69,9 @@ TABLE = [
 @pytest.mark.parametrize(("label", "given", "name", "metric"), TABLE, ids=[x[2] for x in TABLE])
 def test_scores_are_those_of_scikit_learn(label, given, name, metric):
     corpus = corpus_of(label)
-    task = task_of(
-        LabelColumn("y", "text", **{"kind": "classification", **given}), Position("mean")
-    )
+    ranks = name == "auroc"
+    column = LabelColumn("y", "text", **{"kind": "classification", **given})
+    task = task_of(column, Position("mean"), (name,) * ranks, 0.01 if ranks else None)
     examples = collect_examples(task, corpus, "masked")
     found = baselines(examples, examples.targets("train"), Scorer(examples, "test"))
     assert list(found) == ["majority", *FORMS]
@@ -90,8 +91,9 @@ def test_scores_are_those_of_scikit_learn(label, given, name, metric):
             make_pipeline(form(), model(c)).fit(texts["train"], labels["train"])
             for c in (0.1, 1, 10, 100)
         ]
-        on_dev = [metric(labels["dev"], x.predict(texts["dev"])) for x in pipelines]
-        said = pipelines[int(np.argmax(np.round(on_dev, 9)))].predict(texts["test"])
+        answers = [x.decision_function if ranks else x.predict for x in pipelines]
+        on_dev = [metric(labels["dev"], answer(texts["dev"])) for answer in answers]
+        said = answers[int(np.argmax(np.round(on_dev, 9)))](texts["test"])
         assert found[kind][name] == pytest.approx(metric(labels["test"], said), abs=1e-9)
     assert max(found[kind][name] for kind in FORMS) > 0.7
 

@@ -31,7 +31,7 @@ def layer_of(n_seen, n_unseen, right):
     )
     one = np.ones((1, 1))
     fits = SimpleNamespace(
-        margins=None,
+        margins={},
         n_parameters=1,
         parameters={},
         strength=one,

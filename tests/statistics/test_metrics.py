@@ -12,17 +12,13 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import spearmanr
 from sklearn.metrics import (
     accuracy_score,
-    average_precision_score,
     balanced_accuracy_score,
     f1_score,
     recall_score,
-    roc_auc_score,
-    roc_curve,
 )
 from statistics_simulation import simulate
 from stratified_kappa import stratified_kappa
 
-from probes.statistics.bootstrap import interval, resample
 from probes.statistics.gold import chunk_spans
 from probes.statistics.metrics import metrics, printed_score, printed_sd
 from probes.statistics.of_families.two_answers import (
@@ -31,9 +27,7 @@ from probes.statistics.of_families.two_answers import (
     fitted_threshold,
     p_values_of_answers,
 )
-from probes.statistics.partition import partition
 from probes.statistics.rank_correlation import nspr_sentences, spearman
-from probes.statistics.ranking_metrics import RANKING, ranking_scores, rate_curves
 
 
 def score(name, gold, *rows):
@@ -179,71 +173,6 @@ def test_root_accuracy_ignores_punctuation():
 
 def test_mae_by_hand():
     assert score("mae", gold_of([0.0, 2.0], classes=()), [1.0, 2.5]) == [0.75]
-
-
-def ranking_by_scikit_learn(positive, margins, times):
-    """Ranking metrics of examples that occur so many times."""
-    positive, margins = np.repeat(positive, times), np.repeat(margins, times)
-    false, true, _ = roc_curve(positive, margins, drop_intermediate=False)
-    return {
-        "auroc": roc_auc_score(positive, margins),
-        "average_precision": average_precision_score(positive, margins),
-        "recall_at_5_fpr": true[false <= 0.05].max(),
-    }
-
-
-def ranked(seed, n=90):
-    rng = np.random.default_rng(seed)
-    positive = rng.random(n) < 0.3
-    return positive, rng.normal(size=n) + positive
-
-
-@settings(derandomize=True, max_examples=40)
-@given(st.integers(0, 1000), st.booleans())
-def test_values_and_weights_are_those_of_scikit_learn(seed, ties):
-    positive, margins = ranked(seed)
-    margins = np.round(margins) if ties else margins
-    times = np.random.default_rng(seed).integers(0, 4, (2, 90))
-    curves = rate_curves(margins, positive, times.astype(float))
-    for row, expected in enumerate(ranking_by_scikit_learn(positive, margins, x) for x in times):
-        for name, metric in RANKING.items():
-            assert metric(*curves)[row] == pytest.approx(expected[name])
-
-
-def test_without_one_of_the_classes_nothing_is_defined():
-    for positive in (np.zeros(4, bool), np.ones(4, bool)):
-        curves = rate_curves(np.arange(4.0), positive, np.ones((1, 4)))
-        assert np.isnan([metric(*curves)[0] for metric in RANKING.values()]).any()
-        assert np.isnan(RANKING["auroc"](*curves)[0])
-
-
-@pytest.mark.parametrize(
-    ("positive", "missing"),
-    [
-        ([0] * 40, "one class in test"),
-        ([1] * 40, "one class in test"),
-        ([0, 1] * 6, "fewer than 20 clusters"),
-    ],
-)
-def test_a_ranking_that_has_no_interval_says_why(positive, missing):
-    margins = np.random.default_rng(0).normal(size=(2, len(positive)))
-    for estimates in ranking_scores(gold_of(positive), margins).values():
-        assert [(x.interval, x.missing) for x in estimates] == [(None, missing)] * 2
-        assert [x.value is None for x in estimates] == [len({*positive}) == 1] * 2
-
-
-def test_intervals_resample_groups():
-    positive, margins = ranked(3)
-    groups = np.arange(90) // 3
-    gold = gold_of(positive.astype(int), partition=partition([*map(str, groups)]))
-    estimates = ranking_scores(gold, np.stack([margins, -margins]))
-    times = resample(30)[:, groups]
-    whole = ranking_by_scikit_learn(positive, margins, np.ones(90, int))
-    for name, (estimate, other) in estimates.items():
-        replicates = RANKING[name](*rate_curves(margins, positive, times.astype(float)))
-        assert estimate.value == pytest.approx(whole[name])
-        assert estimate.interval == pytest.approx(tuple(interval(replicates)))
-        assert other.value < estimate.value
 
 
 def answers(seed, n=600):

@@ -123,7 +123,8 @@ class ProbedSample:
             axes: further axes of all rows.
         """
         on_test, last = self.split == "test", self.layers[-1]
-        draws = draws_of(self.gold) if on_test else None
+        metric = metrics.get(self.context.task.metric)
+        draws = draws_of(self.gold, metric) if on_test else None
         for index, at in enumerate(self.layers):
             if not on_test and at != last:
                 continue

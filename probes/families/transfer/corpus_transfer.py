@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +27,12 @@ from probes.measurements.measurement import Level, Measured, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.table_cells import score_cell
 from probes.measurements.trained_probes import Trained
+from probes.probing.scores import rows_above
 from probes.probing.stored_probes import StoredProbes, why_not_applied
 from probes.records.parameters import of_layer
 from probes.records.probe_spec import ProbeSpec
 from probes.records.result import Result
-from probes.records.row import Row
+from probes.records.row import AxisValue, Row
 from probes.records.values import Frozen, ends
 from probes.statistics.bootstrap import bounds, cluster_sums, draws_of, informative, interval
 from probes.statistics.metrics import metrics
@@ -92,6 +93,16 @@ def _reason_without_transfer(task: Task, probe: ProbeSpec, level: Level) -> str:
             "sentences. Intervals "
             "and p do not include the variance of training.",
         ),
+        *(
+            Pivot(
+                f"{name} at the threshold of the training corpus",
+                (metric,),
+                columns=("task", "train", "vectors"),
+                apart="task",
+                note="Both ends of an exact 95 % interval over this corpus's test texts.",
+            )
+            for metric, name in (("false_positive_rate", "FPR"), ("hit_rate", "recall"))
+        ),
         Pivot(
             "cosine of the corpora's mean vectors", ("centroid_cosine",), columns=("task", "train")
         ),
@@ -112,7 +123,8 @@ def corpus_transfer(context: TaskContext) -> Measured:
     vectors (max-T); and the cosine of the mean vectors of training examples. Without a layer: the
     number of test examples whose label the training corpus lacks. These count as errors, as do
     labels that this corpus's train lacks; and the share of the word pieces of test that occur in
-    the training corpus (after Pires et al. 2019, section 3), unless vectors were given.
+    the training corpus (after Pires et al. 2019, section 3), unless vectors were given. For tasks
+    with a threshold, the false-positive rate and the hit rate at the training corpus's threshold.
 
     Raises:
         NotServedError: no other corpus has scores of such examples.
@@ -120,11 +132,14 @@ def corpus_transfer(context: TaskContext) -> Measured:
     if not context.trained:
         raise NotServedError("no other corpus of the run has scores of such examples")
     axes = {"train": context.corpus.name}
-    scores = _replicates(context, context.predicted(context.layers)).scores
+    predicted = context.predicted(context.layers)
+    scores = _replicates(context, predicted).scores
     rows = [
         Row("transfer_score", score, layer, axes=axes)
         for layer, score in zip(context.layers, scores, strict=True)
     ]
+    for layer, margins in zip(context.layers, predicted, strict=True):
+        rows += _rates(context, context.result, layer, margins, axes)
     rows += _common_pieces(context)
     notes = []
     for name, trained in context.trained.items():
@@ -139,6 +154,10 @@ def corpus_transfer(context: TaskContext) -> Measured:
             )
         axes = {"train": name}
         rows.append(Row("examples_without_label", missing_labels.total(), n=total, axes=axes))
+        if context.data.as_margins and trained.result.examples.classes != context.examples.classes:
+            why = f"{name} has other classes"
+            rows += [Row("transfer_score", None, x, why=why, axes=axes) for x in context.layers]
+            continue
         rows += _transfer_rows(context, name, trained)
     return Measured(rows, notes=notes)
 
@@ -177,10 +196,11 @@ def _transfer_rows(context: TaskContext, name: str, trained: Trained) -> Iterato
         for parameters in (theirs, {**theirs, **means})
     ]
     own_replicates = _replicates(context, context.predicted(layers))
-    replicates = _replicates(context, _probe_predictions(context, probes, layers))
+    predicted = _probe_predictions(context, probes, layers)
+    replicates = _replicates(context, predicted)
     differences, n = replicates.scores - np.tile(own_replicates.scores, 2), len(layers)
     between, p = np.full((2 * n, 2), np.nan), [math.nan] * (2 * n)
-    if draws_of(context.scorers["test"].gold) is not None:
+    if draws_of(context.scorers["test"].gold, replicates.metric) is not None:
         between = interval(replicates.values - np.tile(own_replicates.values, (2, 1)))
         p = p_values_of([own_replicates, replicates], [(i % n, n + i) for i in range(2 * n)])
     for index, (vectors, layer) in enumerate(product((None, "centred"), layers)):
@@ -188,6 +208,7 @@ def _transfer_rows(context: TaskContext, name: str, trained: Trained) -> Iterato
         pair = ends(informative(bounds(between[index])))
         yield Row("transfer_score", replicates.scores[index], layer, axes=axes)
         yield Row("transfer_difference", differences[index], layer, *pair, p=p[index], axes=axes)
+        yield from _rates(context, trained.result, layer, predicted[index], axes)
     for layer in layers:
         our_mean, their_mean = means[of_layer(layer, "mean")], theirs[of_layer(layer, "mean")]
         cosine = our_mean @ their_mean / (np.linalg.norm(our_mean) * np.linalg.norm(their_mean))
@@ -195,6 +216,25 @@ def _transfer_rows(context: TaskContext, name: str, trained: Trained) -> Iterato
     for layer in sorted({*context.layers} - {*layers}):
         reason = f"{name} has no probe of this layer"
         yield Row("transfer_score", None, layer, why=reason, axes={"train": name})
+
+
+def _rates(
+    context: TaskContext,
+    trained: Result,
+    layer: int,
+    margins: NDArray[Any],
+    axes: Mapping[str, AxisValue],
+) -> Iterator[Row]:
+    """Rates on test at the threshold that goes with probes; none for tasks without thresholds.
+
+    Args:
+        trained: the scores of the corpus that the probes were trained on.
+        margins: their margins on test. Shape (n,).
+    """
+    threshold = trained.at("threshold", layer, "dev")
+    if threshold and threshold.value is not None:
+        is_above = margins > np.float32(threshold.value)
+        yield from rows_above(context.scorers["test"].gold, is_above, layer, axes)
 
 
 def _probe_predictions(
@@ -220,6 +260,11 @@ def _replicates(context: TaskContext, predicted: NDArray[Any]) -> Replicates:
     return Replicates(metric(gold, predicted), metric, sums, cells, context.task.name)
 
 
+_RATES_NOTE = (
+    "False-positive rate and recall on each corpus, with probe and threshold of the corpus in the "
+    "row: [both ends] of an exact 95 % interval. "
+)
+
 _NOTE = (
     "Rows: corpus that the probes were trained on; columns: corpus that they are tested on, at the "
     "layer that is best on dev for its own probes. All layers: python -m probes show RESULTS --by "
@@ -239,6 +284,25 @@ def transfer_tables(results: Iterable[Result]) -> Iterator[Table]:
             for name in names
         )
         yield Table(f"{' · '.join(of)} · transfer", heads, tuple(rows), notes=(_NOTE,))
+        if all(result.task.fpr is None for result in tested):
+            continue
+        pairs = list(product(tested, (("FPR", "false_positive_rate"), ("recall", "hit_rate"))))
+        heads = "trained on", *(f"{x.corpus.name}\n{label}" for x, (label, _) in pairs)
+        rows = (
+            TableRow.of(name, *(_rate_cell(result, name, metric) for result, (_, metric) in pairs))
+            for name in names
+        )
+        title = f"{' · '.join(of)} · transfer at a threshold"
+        yield Table(title, heads, tuple(rows), notes=(_RATES_NOTE + _NOTE,))
+
+
+def _rate_cell(result: Result, trained_on: str, metric: str) -> Cell:
+    """A rate on a corpus at the threshold of another one, or of itself, at its best layer."""
+    rows = result.evidence[NAME].rows
+    row = rows.at(metric, result.best_layer, train=trained_on, vectors=None)
+    if row is None or row.value is None:
+        return Cell(NOTHING)
+    return score_cell(row.value, row.interval, metric, brackets=True)
 
 
 def _transfer_cell(result: Result, trained_on: str) -> Cell:

@@ -1,0 +1,154 @@
+"""Runs on two classes of texts that are ranked: `--metric`, `--fpr`, and transfer at a threshold."""
+
+import csv
+import random
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+from sklearn.metrics import roc_auc_score, roc_curve
+from tiny_runs import run
+
+from probes.boards.floors import with_floor
+from probes.common.errors import UserError
+from probes.probing.recomputed_records import require_recomputed
+from probes.probing.resampled_scores import with_sums
+from probes.records.record_files import read_arrays
+from probes.run.settings import validate
+
+LINE = "the old dog sees a cat near house she gave him some books and he read them"
+
+
+def write(path, seeds):
+    """Texts in which glad ones mostly tell of birds; a seed for each split of 240, 60 and 80."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["text", "mood", "kind", "split"])
+        for (split, n), seed in zip(
+            {"train": 240, "dev": 60, "test": 80}.items(), seeds, strict=True
+        ):
+            rng = random.Random(seed)
+            for i in range(n):
+                words, glad = rng.choices(LINE.split(), k=rng.randint(2, 9)), rng.random() < 0.4
+                words.insert(rng.randrange(len(words)), "birds" if glad != (i % 5 == 0) else "sun")
+                rows.writerow([" ".join(words), ("bad", "glad")[glad], "xyz"[i % 3], split])
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory):
+    """Two corpora with the same test texts, and other texts to train on."""
+    folder = tmp_path_factory.mktemp("ranked")
+    return [write(folder / "a.csv", (1, 2, 3)), write(folder / "b.csv", (4, 5, 3))]
+
+
+def run_on(model, folder, corpus, **settings):
+    columns = {"corpus": corpus, "text": "text", "label": "mood", "metric": "auroc"}
+    return run(model, folder, limit=None, probes="linear", **{**columns, **settings})
+
+
+def threshold_of(margins, gold, rate):
+    """The smallest threshold that scikit-learn's curve allows, and what is above it."""
+    false, _, thresholds = roc_curve(gold, margins, drop_intermediate=False)
+    return thresholds[false <= rate].min(), (false[false <= rate]).max()
+
+
+def test_everything_goes_by_the_ranking(tiny_bert, corpora, tmp_path, capsys):
+    result, _ = run_on(tiny_bert, tmp_path, corpora[0], evidence="standard", twins=1)
+    assert (result.task.metric, result.task.fpr) == ("auroc", 0.01)
+    arrays = read_arrays(result.path)
+    gold, gold_dev = arrays["gold"], arrays["gold_dev"]
+    assert arrays["predicted"][:, 0].tolist() == arrays["margins_test"].tolist()
+    for index, layer in enumerate(result.layers):
+        on_dev, on_test = arrays["margins_dev"][index], arrays["margins_test"][index]
+        assert result.score(layer, "dev") == pytest.approx(roc_auc_score(gold_dev, on_dev))
+        assert result.score(layer) == pytest.approx(roc_auc_score(gold, on_test))
+        assert result.at("accuracy", layer).value == ((on_test > 0) == gold).mean()
+        threshold = result.at("threshold", layer, "dev")
+        above, rate = threshold_of(on_dev, gold_dev, 0.01)
+        assert (on_dev[gold_dev == 0] > threshold.value).mean() == rate
+        assert on_dev[on_dev > threshold.value].min() == np.float32(above)
+        for label, metric in enumerate(("false_positive_rate", "hit_rate")):
+            row, hits = result.at(metric, layer), on_test[gold == label] > threshold.value
+            exact = binomtest(int(hits.sum()), len(hits)).proportion_ci(method="exact")
+            assert (row.value, row.n) == (hits.mean(), len(hits))
+            assert row.interval == pytest.approx(tuple(exact))
+    scores = [result.score(layer, "dev") for layer in result.layers]
+    assert result.best_layer == result.layers[int(np.argmax(scores))]
+    # Tests and what is recomputed go by the stored margins.
+    require_recomputed(result, result.path)
+    deviation = result.row("training_variance", "training_sd")
+    of_samples = result.evidence["training_variance"].rows.along("sample")
+    assert {row.metric for row in of_samples} == {"auroc"}
+    assert 0 < deviation.value < 0.2
+    floored = with_floor(result)
+    assert floored.floor_test.knows_training
+    assert floored.floor_test.fixed == ()
+    assert result.baselines["majority"]["auroc"] == 0.5
+    few = (gold_dev == 0).sum()
+    assert result.at("recall_at_1_fpr", 1).why == "fewer than 300 negatives in test"
+    said = capsys.readouterr().out
+    assert f"lets 0 of {few} negatives of dev pass" in " ".join(said.split())
+    assert "FPR at the threshold, best" in said
+    # The order of texts is not shared in place of their predictions.
+    assert with_sums({result.path: result}) == {}
+    assert "give away the order of all examples" in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_option_and_its_rate_make_other_records(tiny_bert, corpora, tmp_path):
+    settings = {"evidence": "none", "layers": "1"}
+    runs = [
+        next(iter(run_on(tiny_bert, tmp_path, corpora[0], **settings, **x)))
+        for x in ({"metric": None}, {}, {"fpr": 0.05}, {"metric": "recall_at_fpr", "fpr": 0.1})
+    ]
+    assert len({x.key for x in runs}) == 4
+    assert [x.task.metric for x in runs] == ["accuracy", "auroc", "auroc", "recall_at_10_fpr"]
+    assert [x.task.fpr for x in runs] == [None, 0.01, 0.05, 0.1]
+    plain = read_arrays(runs[0].path)
+    assert plain["predicted"][0, 0].tolist() == (plain["margins_test"][0] > 0).tolist()
+    assert runs[0].at("recall_at_5_fpr", 1).value is not None
+    assert runs[0].at("threshold", 1, "dev") is None
+    (again,) = run_on(tiny_bert, tmp_path, corpora[0], **settings)
+    assert again.provenance == runs[1].provenance
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"fpr": 0.03, "metric": "auroc"}, "--fpr 0.03: give one of 0.001, 0.005"),
+        ({"fpr": 0.05}, "--fpr 0.05: needs --metric"),
+        ({"metric": "f1"}, "--metric f1: "),
+    ],
+)
+def test_settings_that_are_refused(settings, says):
+    with pytest.raises(UserError, match=says):
+        validate({"text": "text", "label": "mood", **settings})
+
+
+def test_labels_that_cannot_be_ranked(tiny_bert, corpora, tmp_path):
+    with pytest.raises(UserError, match="auroc ranks two classes, and train of 'a' has 3"):
+        run_on(tiny_bert, tmp_path, corpora[0], label="kind")
+    with pytest.raises(UserError, match="--metric auroc: ranks two classes of your own labels"):
+        run(tiny_bert, tmp_path, metric="auroc")
+
+
+def test_probe_and_threshold_are_applied_to_other_corpora(tiny_bert, corpora, tmp_path, capsys):
+    results = run_on(tiny_bert, tmp_path, corpora, evidence="none", transfer=True)
+    by_corpus = {result.corpus.name: result for result in results}
+    for name, other in (("a", "b"), ("b", "a")):
+        rows = by_corpus[name].evidence["corpus_transfer"].rows
+        for layer in by_corpus[name].layers:
+            for metric in ("false_positive_rate", "hit_rate"):
+                # Both have the same test texts, on which the other's probe was scored at home.
+                at_home = by_corpus[other].at(metric, layer)
+                row = rows.at(metric, layer, train=other, vectors=None)
+                assert (row.value, row.interval, row.n) == (
+                    at_home.value,
+                    at_home.interval,
+                    at_home.n,
+                )
+                own = rows.at(metric, layer, train=name)
+                assert own.value == by_corpus[name].at(metric, layer).value
+    said = capsys.readouterr().out
+    assert "transfer at a threshold" in said
+    assert "FPR" in said
