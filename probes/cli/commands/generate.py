@@ -149,21 +149,23 @@ def _stored_lines(path: Path, rows: Sequence[Row], made_by: dict[str, Any]) -> l
         row = rows[number] if number < len(rows) else None
         # Without the closing brackets of prompt and line, which the answer follows.
         start = _as_json(row.columns)[:-3] if row else b"\n"
-        if not (text.startswith(start) or (not is_whole and start.startswith(text))):
+        stored: dict[str, Any] = {}
+        if is_whole and text.startswith(start):
+            with suppress(ValueError):
+                lines.append(json.loads(text))
+                stored = lines[-1].get(_MADE_BY, {})
+        if not (stored if is_whole else start.startswith(text) or text.startswith(start)):
             name = row.name if row else f"a prompt: there are only {len(rows):,}"
             raise UserError(
                 f"{path}, line {number + 1}: is no answer to {name}; name another -o, or delete "
                 "the file."
             )
-        if is_whole:
-            lines.append(json.loads(text))
-            stored = lines[-1][_MADE_BY]
-            for key in made_by:
-                if stored[key] != made_by[key]:
-                    raise UserError(
-                        f"{path}, line {number + 1}: was made with {key} {stored[key]}, not "
-                        f"{made_by[key]}; name another -o, or delete the file."
-                    )
+        for key, value in made_by.items() if is_whole else ():
+            if stored.get(key) != value:
+                raise UserError(
+                    f"{path}, line {number + 1}: was made with {key} {stored.get(key)}, not "
+                    f"{value}; name another -o, or delete the file."
+                )
     if unfinished:
         with writing(path), path.open("r+b") as file:
             file.truncate(sum(len(text) + 1 for text in texts))
