@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from probes.common.hub import library
 from probes.compute.devices import MAP, pick_device
 from probes.extraction.changing.module_calls import Call, hooks
 from probes.extraction.models.model_files import READ_ANEW
-from probes.extraction.models.model_folders import quantization_config
+from probes.extraction.models.model_folders import quantization_of
 from probes.extraction.reading.collectors import layer_states
 
 DEFAULT_WINDOW = 512
@@ -256,10 +257,10 @@ def _plain_tensors(name: str, tensor: Any) -> Iterator[tuple[str, torch.Tensor]]
 
 
 def quantisation_of_loaded(model: Any) -> str:
-    """The method by which weights of a model in memory are quantised; empty if they are not."""
-    settings = quantization_config(model.config.to_dict())
-    if settings:
-        return str(settings.get("quant_method") or "bitsandbytes")
+    """The name of the quantisation of a model in memory; empty if its weights are whole."""
+    config = json.loads(model.config.to_json_string())
+    if method := quantization_of(type(model).__name__, config, load=None):
+        return method
     weights = model.state_dict().values()
     return next((type(x).__name__ for x in weights if hasattr(x, "__tensor_flatten__")), "")
 

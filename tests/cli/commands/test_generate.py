@@ -21,21 +21,21 @@ PROMPTS = ["the boats", "who came?", "keep silent", "no", "the light of the harb
 LIMIT = 16
 
 
-def saved(folder, seed=7, template=TEMPLATE, **changes):
+def saved(folder, template=TEMPLATE, whole_words=True):
     """A tiny decoder whose generation_config.json asks for sampling and has two end tokens."""
     family = FAMILIES["qwen2"]
-    torch.manual_seed(seed)
-    config = build_config(family, family.tokenizer(), max_position_embeddings=64, **changes)
+    torch.manual_seed(7)
+    sizes = {"max_position_embeddings": 64, "hidden_size": 32, "num_hidden_layers": 3}
+    config = build_config(family, family.tokenizer(), **sizes)
     model = transformers.Qwen2ForCausalLM(config).eval()
     save_tokenizer("qwen2", folder)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     tokenizer.chat_template = template
     tokenizer.save_pretrained(folder)
     model.generation_config.eos_token_id = None
-    # Words, which are split in one way only, and a letter, which may belong to one.
-    allowed = [i for token, i in tokenizer.get_vocab().items() if token[0] == "Ġ" or token == "e"]
-    others = sorted({*range(config.vocab_size)} - {*allowed})
-    model.generation_config.suppress_tokens = others
+    if whole_words:  # which the tokenizer divides as the model does
+        words = {i for token, i in tokenizer.get_vocab().items() if token[0] == "Ġ"}
+        model.generation_config.suppress_tokens = sorted({*range(config.vocab_size)} - words)
     long = [plain_answer(model, tokenizer, prompt)[1] for prompt in PROMPTS]
     ends = [tokenizer.eos_token_id, long[0][3], long[1][6]]
     settings = {"do_sample": True, "temperature": 0.3, "top_k": 5, "top_p": 0.9}
@@ -67,6 +67,11 @@ def base_model(tmp_path_factory):
     return saved(tmp_path_factory.mktemp("models") / "tiny-base", template=None)
 
 
+@pytest.fixture(scope="module")
+def babbling_model(tmp_path_factory):
+    return saved(tmp_path_factory.mktemp("models") / "tiny-babbler", whole_words=False)
+
+
 def written(path, prompts=PROMPTS, **columns):
     rows = [{"prompt": x, "kind": f"k{i % 2}", "n": i} | columns for i, x in enumerate(prompts)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -83,7 +88,7 @@ def lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-@pytest.mark.parametrize("kind", ["chat_model", "base_model"])
+@pytest.mark.parametrize("kind", ["chat_model", "base_model", "babbling_model"])
 def test_answers_are_those_of_transformers(kind, request, tmp_path, capfd):
     folder = request.getfixturevalue(kind)
     output = tmp_path / "answers.jsonl"
@@ -98,7 +103,7 @@ def test_answers_are_those_of_transformers(kind, request, tmp_path, capfd):
         text = whole.removeprefix(tokenizer.decode(ids, skip_special_tokens=True))
         assert row["answer"] == text
         assert (row["prompt"], row["generation"]["ended"]) == (prompt, ended[-1])
-        if kind == "chat_model":
+        if kind != "base_model":
             said = {"role": "user", "content": prompt}
             assert row["messages"] == [said, {"role": "assistant", "content": text}]
             read = tokenizer.apply_chat_template(row["messages"], return_dict=True)["input_ids"]
@@ -109,8 +114,8 @@ def test_answers_are_those_of_transformers(kind, request, tmp_path, capfd):
         assert read[: len(ids)] == ids
         same.append(read[: len(ids) + len(answer)] == [*ids, *answer])
         assert row["generation"]["same_tokens"] is same[-1]
-    assert len({row["answer"] for row in lines(output)}) == len(PROMPTS)
-    assert 0 < sum(same) < len(PROMPTS)
+    assert len({row["answer"] for row in lines(output)}) >= len(PROMPTS) - 1
+    assert (False in same) is (kind == "babbling_model")
     assert 0 < sum(ended) < len(PROMPTS)
     printed = capfd.readouterr()
     n_cut, n_other = len(PROMPTS) - sum(ended), len(PROMPTS) - sum(same)
