@@ -128,9 +128,8 @@ def _in_memory(model: Any, tokenizer: Any, name: str | None, config: RunConfig) 
     parts = model.modules() if hasattr(model, "modules") else ()
     if any("quantized" in type(part).__module__ for part in parts):
         raise UserError(
-            f"run_probes(): the {type(model).__name__} is quantised by torch.ao.quantization, which "
-            "scales the vectors of a batch together, so that they depend on the texts beside; "
-            "quantise it with torchao, quanto or bitsandbytes."
+            f"run_probes(): the {type(model).__name__} is quantised by torch.ao.quantization, "
+            "whose vectors depend on the other texts of a batch; use torchao or bitsandbytes."
         )
     dtype = str(model.dtype).removeprefix("torch.")
     if config.dtype not in ("auto", dtype):

@@ -175,8 +175,8 @@ def _by_number(layers: Any) -> list[tuple[Any, Any]]:
         numbered = list(enumerate(layers)) if in_order else []
     if not numbered:
         raise UserError(
-            "Vectors: no layers; give {layer: array}, such as {0: x}, or an array of shape (layers, "
-            "examples, dimensions)."
+            "Vectors: no layers; give {layer: array}, such as {0: x}, or an array of shape "
+            "(layers, examples, dimensions)."
         )
     return numbered
 

@@ -36,19 +36,16 @@ _Line = dict[str, Any]
 
 
 class Row(NamedTuple):
-    """A row with a prompt.
-
-    Attributes:
-        name: file and line.
-        columns: all columns, that of the prompt last.
-        prompt: messages, or a text.
-        tools: descriptions of the tools that may be called.
-    """
+    """A row with a prompt: file and line, all columns, and messages or a text."""
 
     name: str
     columns: dict[str, Any]
     prompt: Any
-    tools: Any
+
+    @property
+    def tools(self) -> Any:
+        """Descriptions of tools beside messages."""
+        return None if isinstance(self.prompt, str) else self.columns.get("tools")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -122,15 +119,15 @@ def _rows_of(options: argparse.Namespace) -> Iterator[Row]:
     for i, prompt in enumerate(table[column]):
         name = f"{path}, line {numbers[i]}" if numbers else f"{path}, row {i + 1}"
         columns = {key: values[i] for key, values in table.items() if key != column}
-        tools = columns.get("tools") if options.messages else None
+        row = Row(name, {**columns, column: prompt}, prompt)
         try:
             if options.text:
                 words_of(prompt, column, False)
-            elif chat_as_text(column, prompt, tools) and prompt[-1]["role"] == "assistant":
+            elif chat_as_text(column, prompt, row.tools) and prompt[-1]["role"] == "assistant":
                 raise ValueError(f"{column} ends with an answer; remove it.")
         except ValueError as error:
             raise UserError(f"{name}: {error}") from error
-        yield Row(name, {**columns, column: prompt}, prompt, tools)
+        yield row
 
 
 def _stored_lines(path: Path, rows: Sequence[Row], made_by: dict[str, Any]) -> list[_Line]:
@@ -186,7 +183,8 @@ def _new_lines(
     encoder = model.language_model
     decoder = GreedyDecoder(encoder)
     has_template = encoder.words.chats.exists
-    prompts, too_long = [], []
+    prompts: list[Any] = []
+    too_long: list[str] = []
     for row in rows:
         said = [{"role": "user", "content": row.prompt}]
         prompts += [said if has_template and isinstance(row.prompt, str) else row.prompt]

@@ -21,7 +21,7 @@ from probes.common.hub import library
 from probes.compute.devices import MAP, pick_device
 from probes.extraction.changing.module_calls import Call, hooks
 from probes.extraction.models.model_files import READ_ANEW
-from probes.extraction.models.model_folders import quantization_of
+from probes.extraction.models.model_folders import quantization_config
 from probes.extraction.reading.collectors import layer_states
 
 DEFAULT_WINDOW = 512
@@ -258,9 +258,8 @@ def _plain_tensors(name: str, tensor: Any) -> Iterator[tuple[str, torch.Tensor]]
 
 def quantisation_of_loaded(model: Any) -> str:
     """The name of the quantisation of a model in memory; empty if its weights are whole."""
-    config = json.loads(model.config.to_json_string())
-    if method := quantization_of(type(model).__name__, config, load=None):
-        return method
+    if settings := quantization_config(json.loads(model.config.to_json_string())):
+        return str(settings.get("quant_method") or "bitsandbytes")
     weights = model.state_dict().values()
     return next((type(x).__name__ for x in weights if hasattr(x, "__tensor_flatten__")), "")
 

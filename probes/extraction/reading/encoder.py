@@ -257,17 +257,6 @@ class Encoder:
         """Whether the model has a language-model head, which gives tokens probabilities."""
         return self._language_model is not None
 
-    @property
-    def model_with_head(self) -> Any:
-        """The model with its language-model head.
-
-        Raises:
-            NoHeadError: it has none.
-        """
-        if self._language_model is None:
-            raise NoHeadError.of(self.info.name)
-        return self._language_model
-
     def require(self, site: Sublayer) -> None:
         """Check that word vectors can be read at a site.
 
@@ -363,10 +352,11 @@ class Encoder:
             NoHeadError: there is none.
             UserError: it reads more than the last layer, or the layers are not found.
         """
-        model = self.model_with_head
+        if self._language_model is None:
+            raise NoHeadError.of(self.info.name)
         try:
             if self._checked_lens is None:
-                self._checked_lens = Lens.of(model, self.model)
+                self._checked_lens = Lens.of(self._language_model, self.model)
             if of_layers:
                 self._checked_lens.require_layers()
         except UserError as error:

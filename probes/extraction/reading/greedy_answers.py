@@ -8,7 +8,6 @@ Gemma 3 270M were others in batches of 8, even of prompts of equal length.
 from __future__ import annotations
 
 import copy
-from typing import NamedTuple
 
 import torch
 
@@ -24,20 +23,6 @@ _NOT_GREEDY = (
 """Settings in a model's generation_config.json that would change or stop greedy decoding."""
 
 
-class Answer(NamedTuple):
-    """A continuation of a prompt.
-
-    Attributes:
-        text: without special tokens.
-        ids: tokens of prompt and answer, without the one that ends it.
-        ended: whether the model ended it, not the limit on tokens.
-    """
-
-    text: str
-    ids: list[int]
-    ended: bool
-
-
 class GreedyDecoder:
     """A language model that answers as transformers' ``generate(do_sample=False)`` does.
 
@@ -47,12 +32,11 @@ class GreedyDecoder:
         encoder: a model that reads from left to right, with its language-model head.
 
     Raises:
-        NoHeadError: the model has no language-model head.
-        UserError: it does not read from left to right.
+        UserError: it has no such head, or does not read from left to right.
     """
 
     def __init__(self, encoder: Encoder) -> None:
-        self._encoder, self._model = encoder, encoder.model_with_head
+        self._encoder, self._model = encoder, encoder.lens().model
         if not encoder.info.causal:
             raise UserError(
                 f"--model {encoder.info.name}: reads in both directions, so it cannot continue a "
@@ -71,8 +55,13 @@ class GreedyDecoder:
         before = [] if text.rendered else self._encoder.words.prefix
         return [*before, *pieces.ids.tolist()]
 
-    def answer(self, prompt: list[int], max_new_tokens: int) -> Answer:
-        """The answer to a prompt of these tokens."""
+    def answer(self, prompt: list[int], max_new_tokens: int) -> tuple[str, list[int], bool]:
+        """The answer to a prompt of these tokens.
+
+        Returns:
+            its text without special tokens; the tokens of prompt and answer, without the one that
+            ends it; and whether the model ended it, not the limit.
+        """
         inputs = torch.tensor([prompt], device=self._encoder.device)
         settings = {"attention_mask": torch.ones_like(inputs), "max_new_tokens": max_new_tokens}
         with quiet_transformers(), torch.inference_mode():
@@ -81,4 +70,4 @@ class GreedyDecoder:
             del ids[-1]
         # Alone, some tokenizers write a first word without the space before it.
         decode = self._encoder.words.chats.backend.decode
-        return Answer(decode(ids).removeprefix(decode(prompt)), ids, ended)
+        return decode(ids).removeprefix(decode(prompt)), ids, ended

@@ -342,7 +342,7 @@ class GivenVectors:
                 was not given.
         """
         name = self.info.name
-        if type(collector) not in (WordVectors, TextVectors):
+        if not isinstance(collector, WordVectors | TextVectors):
             raise UserError(f"{name}: given vectors have no {collector.name}; leave it out.")
         if isinstance(collector, TextVectors) and {x[-1].kind for x in collector.pairs} != {"mean"}:
             raise UserError(f"{name}: is given one vector for each text; leave --positions out.")
