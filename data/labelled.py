@@ -292,7 +292,7 @@ def _labelled_rows(
     flags |= {column: f"--label {column}" for column in request.label}
     if request.group:
         flags[request.group] = f"--group {request.group}"
-    _require_columns(table, flags, table_name, space_separated)
+    require_columns(table, flags, table_name, space_separated)
     splits = [split] * len(table[words])
     if "split" in table and split == UNNAMED:
         splits = [canonical_split(str(s)) or str(s) for s in table["split"]]
@@ -327,7 +327,7 @@ def _labelled_rows(
     return rows
 
 
-def _require_columns(
+def require_columns(
     table: Mapping[str, list[Any]], flags: Mapping[str, str], table_name: str, is_csv: bool
 ) -> None:
     """Check that a table has the keys of `flags` as columns; messages name them by these flags."""

@@ -26,6 +26,7 @@ COMMANDS = {
     "corpora": "List corpora: licence, where their files are, and the tasks they serve.",
     "cache": "List and delete stored word vectors and fitted parameters.",
     "sweep": "Run what a TOML file lists: models, corpora and settings.",
+    "generate": "Write a language model's greedy answers to prompts, to label and probe.",
     "show": "Show scores by layer and task, their breakdowns, or the evidence behind them.",
     **{name: command.summary for name, command in registered_commands("commands").items()},
     "claims": "Test claims of the literature about layers and heads on results.",

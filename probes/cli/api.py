@@ -126,21 +126,23 @@ def _in_memory(model: Any, tokenizer: Any, name: str | None, config: RunConfig) 
             "such as AutoTokenizer.from_pretrained(NAME)."
         )
     parts = model.modules() if hasattr(model, "modules") else ()
-    if getattr(model.config, "quantization_config", None) or any(
-        "quantized" in type(part).__module__ for part in parts
-    ):
+    if any("quantized" in type(part).__module__ for part in parts):
         raise UserError(
-            f"run_probes(): the {type(model).__name__} is quantised, so its vectors differ from "
-            "those of the model; load it without quantization, or give its folder."
+            f"run_probes(): the {type(model).__name__} is quantised by torch.ao.quantization, "
+            "whose vectors depend on the other texts of a batch; use torchao or bitsandbytes."
         )
     dtype = str(model.dtype).removeprefix("torch.")
     if config.dtype not in ("auto", dtype):
         raise UserError(f"dtype={config.dtype}: the model in memory is in {dtype}; convert it.")
     config = config.model_copy(update={"dtype": dtype})
+    from probes.extraction.models.loaded_module import quantisation_of_loaded
     from probes.extraction.reading.encoder import Encoder
 
     label = printable(name or type(model).__name__)
-    return LazyModel.of(Encoder(model, tokenizer, name=label, device=config.device), config)
+    encoder = Encoder(model, tokenizer, name=label, device=config.device)
+    if method := quantisation_of_loaded(model):
+        encoder.notes["quantised weights"] = method
+    return LazyModel.of(encoder, config)
 
 
 def surprisal(

@@ -42,8 +42,9 @@ class Vectors:
     """Examples as arrays: their vectors at one or more layers, and their labels.
 
     Args:
-        layers: vectors by layer. Each (examples, dimensions). Sparse matrices of scipy, such as
-            codes of a sparse autoencoder, become dense in blocks of examples only.
+        layers: vectors by layer. Each (examples, dimensions). Or vectors of all layers from 0, the
+            embeddings, in order. Shape (layers, examples, dimensions). Sparse matrices of scipy,
+            such as codes of a sparse autoencoder, become dense in blocks of examples only.
         labels: label of each example: a class (text, integer or truth value), a float for
             regression, or a set of classes.
         groups: group of each example, such as the document or person. Groups are not divided among
@@ -64,7 +65,7 @@ class Vectors:
 
     def __init__(
         self,
-        layers: Mapping[int, ArrayLike | csr_array],
+        layers: Mapping[int, ArrayLike | csr_array] | ArrayLike | Sequence[csr_array],
         labels: Sequence[Any] | NDArray[Any],
         *,
         groups: Sequence[Hashable] | NDArray[Any] | None = None,
@@ -76,13 +77,8 @@ class Vectors:
         seed: int = 0,
     ) -> None:
         self.name, self.task, self.corpus = name, task, corpus
-        if not (isinstance(layers, Mapping) and layers):
-            raise UserError(
-                "Vectors: no layers; give {layer: array}, such as {0: x}, or dict(enumerate(x)) "
-                "for a list x of layers."
-            )
         self.layers = {
-            _layer_number(layer): _array_of_layer(layer, x) for layer, x in layers.items()
+            _layer_number(layer): _array_of_layer(layer, x) for layer, x in _by_number(layers)
         }
         raw_labels = list(labels)
         n = len(raw_labels)
@@ -170,6 +166,21 @@ def probe(
         return run_models(config, source, [LazyModel.of(model, config)])
 
 
+def _by_number(layers: Any) -> list[tuple[Any, Any]]:
+    """Numbers of layers with their vectors."""
+    if isinstance(layers, Mapping):
+        numbered = list(layers.items())
+    else:
+        in_order = isinstance(layers, (list, tuple)) or getattr(layers, "ndim", 0) == 3
+        numbered = list(enumerate(layers)) if in_order else []
+    if not numbered:
+        raise UserError(
+            "Vectors: no layers; give {layer: array}, such as {0: x}, or an array of shape "
+            "(layers, examples, dimensions)."
+        )
+    return numbered
+
+
 def _layer_number(layer: object) -> int:
     """The number of a layer, from 0."""
     if isinstance(layer, (int, np.integer)) and not isinstance(layer, bool) and layer >= 0:
@@ -179,7 +190,9 @@ def _layer_number(layer: object) -> int:
 
 def _array_of_layer(layer: object, vectors: Any) -> NDArray[Any] | csr_array:
     """The vectors of a layer; a sparse matrix stays sparse, with sorted indices."""
-    if str(getattr(vectors, "dtype", "")) == "torch.bfloat16":  # unknown to numpy
+    if hasattr(vectors, "detach"):  # a tensor, of which numpy reads only some
+        vectors = vectors.detach().cpu()
+    if str(getattr(vectors, "dtype", "")) == "torch.bfloat16":
         vectors = vectors.float()
     try:
         array = csr_array(vectors) if issparse(vectors) else np.asarray(vectors)

@@ -142,7 +142,9 @@ def test_numbers_and_sets_are_labels_too(tmp_path):
         ({"layers": {}}, "no layers; give {layer: array}"),
         ({"layers": {0: np.zeros((3, 2))}}, "3 vectors at layer 0, 600 labels"),
         ({"layers": {0: np.zeros(600)}}, r"layer 0 is float64 of shape \(600,\)"),
-        ({"layers": np.zeros((600, 2))}, r"dict\(enumerate\(x\)\) for a list x of layers"),
+        ({"layers": np.zeros((600, 2))}, r"or an array of shape \(layers, examples, dimensions\)"),
+        ({"layers": np.zeros((2, 3, 2))}, "3 vectors at layer 0, 600 labels"),
+        ({"layers": np.zeros((0, 600, 2))}, "no layers; give {layer: array}"),
         ({"labels": ["a"] * 500 + ["b"] * 100, "splits": SPLITS}, "train has only the class 'a'"),
         ({"layers": {0: [[1, 2], [3]]}}, r"layer 0 is not an array of numbers \("),
         ({"layers": {"0": np.zeros((600, 2))}}, "layer '0': give whole numbers from 0"),
@@ -307,13 +309,21 @@ def test_noise_is_not_above_the_floor_and_flags_are_not_named(tmp_path, capsys):
     assert "next    the call without evidence='none' adds the evidence behind these scores" in said
 
 
-@pytest.mark.parametrize("how", ["configuration", "modules"])
-def test_a_quantised_model_in_memory_is_refused(how, tmp_path):
+def test_a_model_whose_scales_are_of_a_whole_batch_is_refused(tmp_path):
     small = {"vocab_size": 8, "hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1}
-    model = BertModel(BertConfig(**small))
-    if how == "configuration":
-        model.config.quantization_config = {"quant_method": "awq"}
-    else:
-        model = torch.ao.quantization.quantize_dynamic(model, {nn.Linear})
-    with pytest.raises(probes.UserError, match="the BertModel is quantised"):
+    model = torch.ao.quantization.quantize_dynamic(BertModel(BertConfig(**small)), {nn.Linear})
+    with pytest.raises(
+        probes.UserError, match=r"BertModel is quantised by torch\.ao.*; use torchao"
+    ):
         probes.run_probes(model, lambda: None, corpus="sample", output=tmp_path)
+
+
+def test_arrays_of_all_layers_are_numbered_from_the_embeddings():
+    layers, y = classes(60)
+    stacked = np.stack([layers[0], layers[6]])
+    on_tape = torch.tensor(stacked, requires_grad=True) * 1  # as nnsight saves it
+    for given in (stacked, torch.tensor(stacked), on_tape, list(stacked), list(on_tape)):
+        vectors = probes.Vectors(given, y)
+        assert list(vectors.layers) == [0, 1]
+        for number, layer in enumerate((0, 6)):
+            assert (np.asarray(vectors.layers[number]) == layers[layer]).all()

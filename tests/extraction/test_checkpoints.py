@@ -12,15 +12,20 @@ import torch
 import transformers
 from model_folders import add_weights, configure
 from safetensors.torch import load_file
+from torch.testing._internal.two_tensor import TwoTensor
 from transformers import AutoModel, BitsAndBytesConfig
 
 from probes import run_probes
+from probes.cli.api import models_of
 from probes.common.errors import UserError
 from probes.common.files import sha256
+from probes.extraction.models.loaded_module import digest_of_loaded, quantisation_of_loaded
 from probes.extraction.models.loading import load_encoder
 from probes.extraction.models.model_files import find_model
 from probes.extraction.models.stored_dtype import stored_dtype
+from probes.extraction.reading.encoder import Encoder
 from probes.extraction.reading.views import Text
+from probes.run.config import RunConfig
 
 gguf = pytest.importorskip("gguf")
 
@@ -277,3 +282,97 @@ def test_weights_are_quantised_while_they_are_loaded(tmp_path, load):
         assert 0 < distance < 0.7  # of random weights, which 4 bits approximate badly
     assert encoders[0].info.parameters == encoders[1].info.parameters
     assert encoders[1].notes["quantised weights"] == load
+
+
+QUANTISED = {
+    "bitsandbytes": lambda: BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4"),
+    "torchao": lambda: transformers.TorchAoConfig(
+        pytest.importorskip("torchao.quantization").Int8WeightOnlyConfig()
+    ),
+    "quanto": lambda: transformers.QuantoConfig(weights="int8"),
+}
+
+
+@pytest.mark.parametrize(("package", "method"), [("optimum.quanto", "quanto"),
+    ("bitsandbytes", "bitsandbytes"), ("torchao", "torchao")])  # fmt: skip
+def test_quantised_models_in_memory_have_keys_of_what_they_store(tmp_path, package, method):
+    pytest.importorskip(package)
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 32}
+    tiny_models.save("qwen2", tmp_path, hidden_size=64, intermediate_size=64, **heads)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+
+    def loaded():
+        options = {"quantization_config": QUANTISED[method](), "dtype": torch.float32}
+        return AutoModel.from_pretrained(tmp_path, device_map="cpu", **options)
+
+    def encoder_of(model):
+        return models_of((model, tokenizer), None, None, RunConfig(device="cpu"))[0].encoder
+
+    model, again = loaded(), loaded()
+    again(**INPUTS)
+    encoder = encoder_of(model)
+    assert encoder.info.digest == encoder_of(again).info.digest
+    assert encoder.notes == {"quantised weights": method}
+    with torch.no_grad():
+        expected = again(**INPUTS).last_hidden_state
+    torch.testing.assert_close(encoder.states(INPUTS)[-1], expected)
+    whole = AutoModel.from_pretrained(tmp_path)
+    assert encoder.info.digest != encoder_of(whole).info.digest
+    # One number less in packed weights.
+    packed = again.layers[1].mlp.down_proj.weight
+    names = ("qdata", "_data")  # torchao's, quanto's
+    part = next((getattr(packed, name) for name in names if hasattr(packed, name)), packed.data)
+    part.view(-1)[5] ^= 1
+    assert encoder_of(again).info.digest != encoder.info.digest
+
+
+class PackedLinear(torch.nn.Module):
+    """A linear map whose weights are stored in 8 bits, with a scale for each row."""
+
+    def __init__(self, whole):
+        super().__init__()
+        scale = whole.weight.detach().abs().amax(1, keepdim=True) / 127
+        self.register_buffer("packed", (whole.weight.detach() / scale).round().to(torch.int8))
+        self.register_buffer("scale", scale)
+
+    def forward(self, x):
+        return x @ (self.packed * self.scale).T
+
+
+def test_a_changed_byte_of_packed_weights_or_scales_is_another_model():
+    def encoder(change=lambda layer: None):
+        model, tokenizer = tiny_models.build("qwen2", "Qwen2Model")
+        mlp = model.layers[1].mlp
+        mlp.down_proj = PackedLinear(mlp.down_proj)
+        change(mlp.down_proj)
+        return Encoder(model, tokenizer, name="packed", device="cpu")
+
+    def changed(name):
+        def change(layer):
+            getattr(layer, name).view(-1).view(torch.uint8)[7] ^= 1
+
+        return change
+
+    digests = [
+        encoder().info.digest,
+        *(encoder(changed(x)).info.digest for x in ("packed", "scale")),
+    ]
+    assert len({*digests}) == 3
+    assert encoder().info.digest == digests[0]
+
+
+def test_tensors_within_a_weight_are_digested_with_its_shape():
+    model, tokenizer = tiny_models.build("qwen2", "Qwen2Model")
+    digests = {digest_of_loaded(model, tokenizer)}
+    weight, scale = torch.zeros(4, 2), torch.ones(4, 2)
+    changed = weight.clone()
+    changed[3, 1] = 1
+    stored = [(weight, scale), (changed, scale), (weight, 2 * scale), (weight.T, scale.T)]
+    for part, other in stored:
+        model.layers[1].mlp.down_proj.weight = torch.nn.Parameter(
+            TwoTensor(part.contiguous(), other.contiguous()), requires_grad=False
+        )
+        assert quantisation_of_loaded(model) == "TwoTensor"
+        digests.add(digest_of_loaded(model, tokenizer))
+        assert digest_of_loaded(model, tokenizer) in digests
+    assert len(digests) == 5

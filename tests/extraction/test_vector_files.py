@@ -7,9 +7,11 @@ import zipfile
 
 import numpy as np
 import pytest
+import tiny_models
 import torch
 from killing import ROOT, small_corpus
 from safetensors.numpy import save_file
+from safetensors.torch import save_file as save_tensors
 from transformers import AutoModel, AutoTokenizer
 
 import probes
@@ -123,7 +125,7 @@ def test_files_of_vllm_are_converted_as_the_page_says(
     tiny_bert, short_sentences, extracted, tmp_path
 ):
     (code,) = re.findall(
-        r"```python\n(import numpy as np\nfrom safetensors.*?)```", PAGE.read_text(), re.DOTALL
+        r"```python\n((?:(?!```).)*def convert.*?)```", PAGE.read_text(), re.DOTALL
     )
     names = {}
     exec(code, names)
@@ -132,7 +134,8 @@ def test_files_of_vllm_are_converted_as_the_page_says(
     files = [tmp_path / f"{i}.safetensors" for i in range(len(sentences))]
     for file, given, (states, _, _) in zip(files, sentences, extracted.values(), strict=True):
         ids = np.array(tokenizer(given, is_split_into_words=True)["input_ids"])
-        save_file({"token_ids": ids, "hidden_states": states[1:].transpose(1, 0, 2).copy()}, file)
+        arrays = {"token_ids": ids, "hidden_states": states[1:].transpose(1, 0, 2).copy()}
+        save_file(arrays, file)
     dump = tmp_path / "converted.safetensors"
     names["convert"](files, sentences, (1, 2), tokenizer, dump)
     assert (
@@ -327,3 +330,85 @@ def test_bfloat16_is_cast(tmp_path):
     path = tmp_path / "half.safetensors"
     save_file({"layer_0": torch.full((6, 2), 1.5, dtype=torch.bfloat16)}, path)
     assert (read(path)._layers[0] == np.float32(1.5)).all()
+
+
+TEXTS = [f"{who} {does}" for who in ("birds", "the old dog") for does in ("sees", "came", "read")]
+
+
+@pytest.fixture
+def decoder(tmp_path):
+    tiny_models.save("qwen2", tmp_path / "decoder")
+    return tmp_path / "decoder"
+
+
+@pytest.fixture
+def moods(tmp_path):
+    path = tmp_path / "moods.csv"
+    rows = [
+        f"{text} {i},{'glad' if 'birds' in text else 'sad'}" for i in range(9) for text in TEXTS
+    ]
+    path.write_text("\n".join(["text,mood", *rows]))
+    return path
+
+
+def test_files_of_texts_from_vllm_and_nnsight_are_read_as_the_page_says(decoder, moods, tmp_path):
+    """Both give the scores of the model itself at the last token, but for its last layer."""
+    (code,) = re.findall(
+        r"```python\n((?:(?!```).)*def vectors_of_texts.*?)```", PAGE.read_text(), re.DOTALL
+    )
+    names = {}
+    exec(code, names)
+    tokenizer, model = AutoTokenizer.from_pretrained(decoder), AutoModel.from_pretrained(decoder)
+    texts = [x.rpartition(",")[0] for x in moods.read_text().split("\n")[1:]]
+    files, saved = [tmp_path / f"{i}.safetensors" for i in range(len(texts))], []
+    for file, text in zip(files, texts, strict=True):
+        given = tokenizer(text, return_tensors="pt")
+        states = torch.cat(model(**given, output_hidden_states=True).hidden_states[:2])
+        saved.append(states[:, -1])  # on the tape, as nnsight saves it
+        # vLLM writes bfloat16; this file is in float32, so that scores can be compared.
+        by_token = states.detach().transpose(0, 1).contiguous()
+        save_tensors({"token_ids": given["input_ids"][0], "hidden_states": by_token}, file)
+    vectors = names["vectors_of_texts"](files)
+    assert vectors.shape == (2, len(texts), 16)
+    torch.testing.assert_close(vectors, torch.stack(saved, dim=1))
+    names["write_layers"]((0, 1), vectors, tmp_path / "vllm.safetensors")
+    names["write_layers"]((1,), torch.stack(saved, dim=1)[1:], tmp_path / "nnsight.safetensors")
+    place = ["--corpus", str(moods), "--text", "text", "--label", "mood", "--quick"]
+    place += ["--device", "cpu", "--probes", "linear", "--cache-dir", str(tmp_path / "cache")]
+
+    def probed(name, *more):
+        assert main([*place, "--output", str(tmp_path / name), *map(str, more)]) == 0
+        (result,) = probes.load_results(tmp_path / name)
+        return dict(result.headline)
+
+    own = probed("own", "--model", decoder, "--positions", "last", "--layers", "0,1")
+    assert probed("vllm", "--vectors", tmp_path / "vllm.safetensors") == own
+    file = tmp_path / "nnsight.safetensors"
+    assert probed("nnsight", "--vectors", file, "--layers", "1") == {1: own[1]}
+
+
+def test_states_of_vllm_in_bfloat16_are_given_as_they_are(tmp_path):
+    (code,) = re.findall(
+        r"```python\n((?:(?!```).)*def vectors_of_texts.*?)```", PAGE.read_text(), re.DOTALL
+    )
+    names = {}
+    exec(code, names)
+    states = torch.randn(30, 5, 3, 4).bfloat16()  # texts, tokens, layers, dimensions
+    files = [tmp_path / f"{i}.safetensors" for i in range(30)]
+    for file, hidden in zip(files, states, strict=True):
+        save_tensors({"token_ids": torch.arange(5), "hidden_states": hidden}, file)
+    layers = (2, 4, 6)
+    vectors = names["vectors_of_texts"](files, token=1)
+    made = probes.Vectors(dict(zip(layers, vectors, strict=True)), ["a", "b"] * 15)
+    for place, layer in enumerate(layers):
+        assert (made.layers[layer] == states[:, 1, place].float().numpy()).all()
+
+
+@pytest.mark.parametrize("more", [["--positions", "last"], ["--positions", "mean,max"]])
+def test_files_of_texts_have_no_positions(moods, tmp_path, capsys, more):
+    np.save(tmp_path / "v.npy", np.zeros((2, 54, 3), dtype=np.float32))
+    place = ["--corpus", str(moods), "--text", "text", "--label", "mood", "--quick"]
+    place += ["--output", str(tmp_path / "results"), "--cache-dir", str(tmp_path / "cache")]
+    assert main([*place, "--vectors", str(tmp_path / "v.npy"), *more]) == 2
+    error = "error: v: is given one vector for each text; leave --positions out."
+    assert error in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from probes.common.hub import library
 from probes.compute.devices import MAP, pick_device
 from probes.extraction.changing.module_calls import Call, hooks
 from probes.extraction.models.model_files import READ_ANEW
+from probes.extraction.models.model_folders import quantization_config
 from probes.extraction.reading.collectors import layer_states
 
 DEFAULT_WINDOW = 512
@@ -146,9 +148,11 @@ def declared_causal(model: Any) -> bool:
 def move_to(model: Any, part: Any, device: str) -> torch.device:
     """Move `part` of `model` to `device`, and return the device of the inputs.
 
-    A model that is already spread over devices is not moved.
+    A model that is already spread over devices is not moved, nor a quantised one, whose weights are
+    packed for a device.
     """
-    if device != MAP and getattr(model, "hf_device_map", None) is None:
+    is_settled = getattr(model, "hf_device_map", None) is not None or quantisation_of_loaded(model)
+    if device != MAP and not is_settled:
         part.to(pick_device(device))
     elif getattr(part, "_hf_hook", None) is not None:
         # Otherwise accelerate copies the vectors of every layer to the device of the input.
@@ -217,6 +221,8 @@ def takes_token_types(model: Any, highest: int) -> bool:
 def digest_of_loaded(model: Any, tokenizer: Any) -> str:
     """SHA-256 of the weights, configuration and tokenizer of a model in memory.
 
+    Quantised weights are digested as they are stored: packed numbers, scales and shapes.
+
     Raises:
         UserError: some weights are offloaded and not in memory.
     """
@@ -226,16 +232,36 @@ def digest_of_loaded(model: Any, tokenizer: Any) -> str:
     # The tokenizer object adds special tokens and a limit to its backend.
     special = (tokenizer.special_tokens_map, tokenizer.model_max_length)
     digest.update(repr(special).encode())
-    for name, tensor in sorted(model.state_dict().items()):
-        if tensor.is_meta:
-            raise UserError(
-                f"{name} is offloaded to disk, so the model has no digest. Give the model by "
-                f"name, with --device {MAP}."
-            )
-        digest.update(name.encode())
-        plain = tensor.detach().cpu().contiguous()
-        digest.update(plain.reshape(-1).view(torch.uint8).numpy().tobytes())
+    for stored_name, stored in sorted(model.state_dict().items()):
+        for name, tensor in _plain_tensors(stored_name, stored):
+            if tensor.is_meta:
+                raise UserError(
+                    f"{name} is offloaded to disk, so the model has no digest. Give the model by "
+                    f"name, with --device {MAP}."
+                )
+            digest.update(name.encode())
+            plain = tensor.detach().cpu().contiguous()
+            digest.update(plain.reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
+
+
+def _plain_tensors(name: str, tensor: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """The tensors of which one consists; torchao and quanto have classes for quantised ones."""
+    if not hasattr(tensor, "__tensor_flatten__"):
+        yield name, tensor
+        return
+    inner_names, settings = tensor.__tensor_flatten__()
+    about = f"{name} {type(tensor).__name__} {tuple(tensor.shape)} {settings}"
+    for inner_name in inner_names:
+        yield from _plain_tensors(f"{about} {inner_name}", getattr(tensor, inner_name))
+
+
+def quantisation_of_loaded(model: Any) -> str:
+    """The name of the quantisation of a model in memory; empty if its weights are whole."""
+    if settings := quantization_config(json.loads(model.config.to_json_string())):
+        return str(settings.get("quant_method") or "bitsandbytes")
+    weights = model.state_dict().values()
+    return next((type(x).__name__ for x in weights if hasattr(x, "__tensor_flatten__")), "")
 
 
 def short_states(base: Any) -> list[torch.Tensor]:

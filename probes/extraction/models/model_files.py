@@ -18,6 +18,7 @@ from probes.common.hub import cached_repositories, snapshot
 from probes.common.registry import nearest
 from probes.extraction.models.model_folders import (
     ADAPTER,
+    GENERATION,
     GGUF,
     SETTINGS,
     WAYS_OUT,
@@ -303,7 +304,7 @@ def _hub_model(
         revision=commit,
         offline=offline,
         # With the file of an adapter, so that the error says that it is one.
-        patterns=(*SETTINGS, ADAPTER, *(() if weightless else WEIGHTS)),
+        patterns=(*SETTINGS, ADAPTER, GENERATION, *(() if weightless else WEIGHTS)),
         remedy=_suggestion(hub_id) + WAYS_OUT,
     )
     label = f"{hub_id}@{commit}" if commit else hub_id

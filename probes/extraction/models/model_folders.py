@@ -20,6 +20,7 @@ _GGUF_FILES = (f"*{GGUF}", f"*/*{GGUF}")
 _UNREAD = (_PICKLED, "*.h5", "*.msgpack", "*.onnx", "*/*.onnx", "*.ckpt*", "*.pt", "*.pth")
 
 ADAPTER = "adapter_config.json"
+GENERATION = "generation_config.json"
 
 SETTINGS = (
     "config.json",

@@ -68,6 +68,11 @@ class ChatTemplate:
         """The tokenizer, which finds special tokens and puts none around a text."""
         return Tokenizer.from_str(json.dumps(splitting_alone(self._tokenizer.backend_tokenizer)))
 
+    @property
+    def exists(self) -> bool:
+        """Whether the tokenizer has a template."""
+        return bool(self._tokenizer.chat_template)
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the template."""
@@ -76,7 +81,7 @@ class ChatTemplate:
     @cached_property
     def special(self) -> tuple[str, ...]:
         """The special tokens that a template, or a rendered chat, contains; none without it."""
-        if not self._tokenizer.chat_template:
+        if not self.exists:
             return ()
         question = [{"role": "user", "content": _MARKER}]
         answered = [*question, {"role": "assistant", "content": _MARKER}]
@@ -119,7 +124,7 @@ class ChatTemplate:
         Raises:
             UserError: there is no template, it refuses the messages, or it leaves one out.
         """
-        if not self._tokenizer.chat_template:
+        if not self.exists:
             raise UserError(
                 "--messages: this model's tokenizer has no chat template; choose a model that was "
                 "trained on chats, or give texts with --text."

@@ -35,7 +35,7 @@ from probes.extraction.models.model_names import VECTORS
 from probes.extraction.reading.alignment import Pieces
 from probes.extraction.reading.collectors import Collector, WordVectors, to_store
 from probes.extraction.reading.shards import Shard
-from probes.extraction.reading.vectors import layer_part
+from probes.extraction.reading.text_vectors import TextVectors
 from probes.extraction.reading.views import Text
 from probes.records.header import ModelRecord
 from probes.tasks.task import Sublayer
@@ -342,11 +342,13 @@ class GivenVectors:
                 was not given.
         """
         name = self.info.name
-        if type(collector) is not WordVectors:
+        if not isinstance(collector, WordVectors | TextVectors):
             raise UserError(f"{name}: given vectors have no {collector.name}; leave it out.")
+        if isinstance(collector, TextVectors) and {x[-1].kind for x in collector.pairs} != {"mean"}:
+            raise UserError(f"{name}: is given one vector for each text; leave --positions out.")
         arrays = {}
         rows = np.concatenate([self._rows_of(text) for text in shard.texts])
-        for layer, _ in collector.pairs:
+        for part, (layer, *_) in zip(collector.parts, collector.pairs, strict=True):
             if layer not in self._layers:
                 names = ", ".join(map(str, self._layers))
                 raise UserError(
@@ -356,7 +358,7 @@ class GivenVectors:
             array = array.toarray() if isinstance(array, csr_array) else array
             vectors = torch.from_numpy(np.array(array, dtype=np.float32))
             peak = float(vectors.abs().max())
-            arrays[layer_part(layer)] = to_store(layer, vectors, peak, collector.storage)
+            arrays[part] = to_store(layer, vectors, peak, collector.storage)
         return arrays
 
     def _rows_of(self, text: Text) -> NDArray[np.int64]:
