@@ -344,11 +344,15 @@ class GivenVectors:
         name = self.info.name
         if not isinstance(collector, WordVectors | TextVectors):
             raise UserError(f"{name}: given vectors have no {collector.name}; leave it out.")
-        if isinstance(collector, TextVectors) and {x[-1].kind for x in collector.pairs} != {"mean"}:
+        if isinstance(collector, WordVectors):
+            layers = [layer for layer, _ in collector.pairs]
+        elif {position.kind for *_, position in collector.triples} == {"mean"}:
+            layers = [layer for layer, *_ in collector.triples]
+        else:
             raise UserError(f"{name}: is given one vector for each text; leave --positions out.")
         arrays = {}
         rows = np.concatenate([self._rows_of(text) for text in shard.texts])
-        for part, (layer, *_) in zip(collector.parts, collector.pairs, strict=True):
+        for part, layer in zip(collector.parts, layers, strict=True):
             if layer not in self._layers:
                 names = ", ".join(map(str, self._layers))
                 raise UserError(
