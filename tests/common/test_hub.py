@@ -205,6 +205,15 @@ def test_weights_on_the_hub_are_not_downloaded_for_a_plan(files, monkeypatch):
     assert not any("model.safetensors" in path for path in requests)
 
 
+def test_settings_of_generation_are_downloaded_and_change_no_key(files, monkeypatch):
+    with fake_hub(monkeypatch, files):
+        before = find_model("org/m").digest
+    with fake_hub(monkeypatch, {**files, "generation_config.json": b'{"eos_token_id": [1, 2]}'}):
+        source = find_model("org/n")
+    assert "[1, 2]" in (source.folder / "generation_config.json").read_text()
+    assert source.digest == before
+
+
 def test_bars_of_downloads_are_hidden_if_the_suite_is_quiet(files, monkeypatch, capfd):
     from huggingface_hub.utils import are_progress_bars_disabled
 

@@ -114,7 +114,7 @@ def _rows_of(options: argparse.Namespace) -> Iterator[Row]:
     table, numbers = read_table(path, options.field)
     flag = f"--{'messages' if options.messages else 'text'} {column}"
     require_columns(table, {column: flag}, str(path), path.suffix.lower() == ".csv")
-    for added in {_CHAT, _TEXT, _ANSWER, _MADE_BY} & table.keys() - {options.messages}:
+    for added in sorted({_CHAT, _TEXT, _ANSWER, _MADE_BY} & table.keys() - {options.messages}):
         raise UserError(f"{path}: has a column {added}, which would be overwritten; rename it.")
     for i, prompt in enumerate(table[column]):
         name = f"{path}, line {numbers[i]}" if numbers else f"{path}, row {i + 1}"
