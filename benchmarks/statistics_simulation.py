@@ -16,6 +16,8 @@ Interchange: effects vary over the words that are exchanged, those of its contro
 
 Few documents: sentences of a document are alike, but are resampled one by one. Shared samples: all
 layers are fitted to the same bootstrap samples, which `--training` allows for.
+
+Ranked classes (`--ranking`): margins of two classes, against a floor that ranks them as well.
 """
 
 from __future__ import annotations
