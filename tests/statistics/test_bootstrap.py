@@ -109,7 +109,8 @@ def leaving_out_one(metric, gold, given):
     return metric(gold, given[None])[0] - without
 
 
-@pytest.mark.parametrize("name", [*metrics])
+# Recall at a rate has steps, so that nothing changes when most sentences are left out.
+@pytest.mark.parametrize("name", [x for x in metrics if metrics.get(x).smooth is None])
 def test_influences_are_those_of_leaving_out_one_sentence(name):
     n, metric = 150, metrics.get(name)
     gold, given = simulate(name, n, np.random.default_rng(4))
