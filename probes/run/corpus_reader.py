@@ -321,8 +321,8 @@ class CorpusReader:
                 raise UserError(
                     f"{self.name}: is given one vector for each text; leave --positions out."
                 )
-            of_texts = positions, name, self._written(view), self.sites, self.words
-            request = text_vectors(cache, *about, *of_texts)
+            written = self._written(view)
+            request = text_vectors(cache, *about, positions, name, written, self.sites, self.words)
         else:
             # Measurements of the corpus read layers.
             sites = list(dict.fromkeys((None, *self.sites)))

@@ -147,7 +147,7 @@ def _stored_lines(path: Path, rows: Sequence[Row], made_by: dict[str, Any]) -> l
         # Without the closing brackets of prompt and line, which the answer follows.
         start = _as_json(row.columns)[:-3] if row else b"\n"
         stored: dict[str, Any] = {}
-        if is_whole and text.startswith(start):
+        if row and is_whole and text.startswith(start):
             with suppress(ValueError):
                 lines.append(json.loads(text))
                 if _as_json(_question(lines[-1], row)) == _as_json(row.columns):
