@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.compute.memory import default_budget, explain_out_of_memory
 from probes.data.chats import has_further_keys
@@ -316,10 +317,16 @@ class CorpusReader:
             return StoreRequest(cache, self.description.info, dtype, view, collector, name, source)
         about = self.description.info, dtype, view, self.layers
         if positions := self._positions(key[0]):
+            if self.words is None and any(x.kind != "mean" for x in positions):
+                raise UserError(
+                    f"{self.name}: is given one vector for each text; leave --positions out."
+                )
             written = self._written(view)
-            return text_vectors(cache, *about, positions, name, written, self.sites, self.words)
-        sites = list(dict.fromkeys((None, *self.sites)))  # measurements of the corpus read layers
-        request = word_vectors(cache, *about, self.config.pooling, name, sites)
+            request = text_vectors(cache, *about, positions, name, written, self.sites, self.words)
+        else:
+            # Measurements of the corpus read layers.
+            sites = list(dict.fromkeys((None, *self.sites)))
+            request = word_vectors(cache, *about, self.config.pooling, name, sites)
         # Nothing is known of the range of given vectors, and their place in the files may change.
         return as_given(request, self.description.content) if self.description.content else request
 

@@ -404,7 +404,9 @@ def test_states_of_vllm_in_bfloat16_are_given_as_they_are(tmp_path):
         assert (made.layers[layer] == states[:, 1, place].float().numpy()).all()
 
 
-@pytest.mark.parametrize("more", [["--positions", "last"], ["--positions", "mean,max"]])
+@pytest.mark.parametrize(
+    "more", [["--positions", "last"], ["--positions", "mean,max"], ["--positions", "all"]]
+)
 def test_files_of_texts_have_no_positions(moods, tmp_path, capsys, more):
     np.save(tmp_path / "v.npy", np.zeros((2, 54, 3), dtype=np.float32))
     place = ["--corpus", str(moods), "--text", "text", "--label", "mood", "--quick"]
@@ -412,3 +414,19 @@ def test_files_of_texts_have_no_positions(moods, tmp_path, capsys, more):
     assert main([*place, "--vectors", str(tmp_path / "v.npy"), *more]) == 2
     error = "error: v: is given one vector for each text; leave --positions out."
     assert error in capsys.readouterr().err
+
+
+def test_vectors_of_texts_are_stored_as_given(tmp_path):
+    """In fp32, and anew where the same distinct texts have other rows of the file."""
+    mood = np.arange(60) // 2 % 2
+    np.save(tmp_path / "v.npy", (3000 + 0.1 * mood)[None, :, None].astype(np.float32))
+    texts = [f"text {i}" for i in range(60)]
+    place = ["--vectors", str(tmp_path / "v.npy"), "--corpus", str(tmp_path / "moods.csv")]
+    place += ["--text", "text", "--label", "mood", "--quick", "--probes", "linear"]
+    place += ["--cache-dir", str(tmp_path / "cache"), "--device", "cpu"]
+    for name, repeated in (("early", [texts[0], *texts[:59]]), ("late", [*texts[:59], texts[58]])):
+        rows = [f"{x},{'glad' if m else 'sad'}" for x, m in zip(repeated, mood, strict=True)]
+        (tmp_path / "moods.csv").write_text("\n".join(["text,mood", *rows]))
+        assert main([*place, "--output", str(tmp_path / name)]) == 0
+        (result,) = probes.load_results(tmp_path / name)
+        assert result.headline == {0: 1.0}

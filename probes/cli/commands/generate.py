@@ -147,10 +147,11 @@ def _stored_lines(path: Path, rows: Sequence[Row], made_by: dict[str, Any]) -> l
         # Without the closing brackets of prompt and line, which the answer follows.
         start = _as_json(row.columns)[:-3] if row else b"\n"
         stored: dict[str, Any] = {}
-        if is_whole and text.startswith(start):
+        if row and is_whole and text.startswith(start):
             with suppress(ValueError):
                 lines.append(json.loads(text))
-                stored = lines[-1].get(_MADE_BY, {})
+                if _as_json(_question(lines[-1], row)) == _as_json(row.columns):
+                    stored = lines[-1].get(_MADE_BY, {})
         if not (stored if is_whole else start.startswith(text) or text.startswith(start)):
             name = row.name if row else f"a prompt: there are only {len(rows):,}"
             raise UserError(
@@ -167,6 +168,14 @@ def _stored_lines(path: Path, rows: Sequence[Row], made_by: dict[str, Any]) -> l
         with writing(path), path.open("r+b") as file:
             file.truncate(sum(len(text) + 1 for text in texts))
     return lines
+
+
+def _question(line: _Line, row: Row) -> _Line:
+    """The columns of the row that a line answers: a longer prompt may begin as the row's does."""
+    columns = {name: line.get(name) for name in row.columns}
+    if _CHAT in columns:
+        columns[_CHAT] = line[_CHAT][:-1]
+    return columns
 
 
 def _new_lines(

@@ -167,12 +167,14 @@ def test_answers_of_something_else_are_named(chat_model, base_model, tmp_path, c
     assert generate(chat_model, corpus, output) == 0
     before = output.read_bytes()
     other = written(tmp_path / "q.jsonl", ["the sea", *PROMPTS[1:]])
+    shorter = written(tmp_path / "shorter.jsonl", [PROMPTS[0][:-1], *PROMPTS[1:]])
     few = written(tmp_path / "few.jsonl", PROMPTS[:2])
     for model, prompts, more, error in (
         (chat_model, corpus, ("--max-new-tokens", 3), "made with max_new_tokens 16, not 3; name"),
         (chat_model, corpus, ("--dtype", "bfloat16"), "made with dtype float32, not bfloat16;"),
         (base_model, corpus, (), "made with model tiny-chat, not tiny-base; name another -o"),
         (chat_model, other, (), "a.jsonl, line 1: is no answer to "),
+        (chat_model, shorter, (), "a.jsonl, line 1: is no answer to "),
         (chat_model, few, (), "line 3: is no answer to a prompt: there are only 2; name another"),
     ):
         assert generate(model, prompts, output, *more) == 2
@@ -215,6 +217,12 @@ def test_chats_keep_their_messages_and_tools(chat_model, tmp_path):
     (row,) = lines(output)
     assert row["messages"] == [*chat, {"role": "assistant", "content": row["answer"]}]
     assert (row["tools"], row["odd"]) == ([{"name": "f"}], "\ud800")
+    shorter = {"messages": chat[:1], "tools": [{"name": "f"}], "odd": "\ud800"}
+    corpus.write_text(json.dumps(shorter))
+    command = ["generate", "--model", str(chat_model), "--corpus", str(corpus), *flags]
+    assert main(command) == 2
+    corpus.write_text(json.dumps({**shorter, "messages": chat}))
+    assert main(command) == 0
 
 
 SAYS = {"role": "user", "content": "no"}
