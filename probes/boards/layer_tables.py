@@ -16,12 +16,12 @@ from probes.boards.overview import layer_lines
 from probes.common.errors import listed
 from probes.common.grouping import grouped
 from probes.measurements.table_cells import interval_note, metric_name, n_of, score_cell
+from probes.probing.resampled_scores import is_resampled
 from probes.records.record import subject_title
 from probes.records.result import Result
 from probes.records.row import Row
 from probes.records.values import ends
 from probes.statistics.metrics import label_of
-from probes.statistics.partition import FEWEST
 from probes.statistics.ranking_metrics import RANKING, RATE, RATES, recall_name
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 from probes.tasks.builtin import table_order
@@ -196,7 +196,9 @@ def _row_below(result: Result, metric: str) -> Row | None:
     """The row of the best layer, if it stands below the layers."""
     stands_there = result.task.fpr is not None or metric in RANKING
     is_headline = metric == result.task.metric
-    return result.at(metric, result.best_layer) if stands_there and not is_headline else None
+    if result.best_number is None or not stands_there or is_headline:
+        return None
+    return result.at(metric, result.best_number)
 
 
 def floor_notes(results: Sequence[Result]) -> Iterator[str]:
@@ -206,7 +208,7 @@ def floor_notes(results: Sequence[Result]) -> Iterator[str]:
     kinds: dict[str, list[str]] = defaultdict(list)
     for name, test in tests.items():
         kind = "the interval compared with the floor as a plain number"
-        if compared[name].examples.clusters < FEWEST:
+        if not is_resampled(compared[name]):
             kind = "or, where there are no intervals, not above it"
         if test:
             kind = "paired test, p ≥ .05, corrected over layers"

@@ -258,8 +258,8 @@ def with_sums(records: Mapping[Path, Record]) -> dict[Path, tuple[Record, Arrays
             return read_arrays(path)
         if record.arrays and record.task and ranks_margins(record.task.metric):
             raise UserError(
-                f"sums of {record.task.metric} give away the order of all examples; export "
-                "without --sums."
+                f"sums of {record.task.metric} give away the order of all examples; "
+                "copy its folder to share it."
             )
         if record.arrays and record.measurement == SCORES:
             return as_sums(results[path], path)

@@ -358,16 +358,28 @@ def rows_above(
 
 
 def _threshold_notes(context: TaskContext) -> tuple[str, ...]:
-    """What rate the negatives of dev can resolve; none for a task without a threshold."""
+    """The positive class, and what rate the negatives of dev can resolve.
+
+    None for a task without a threshold. The interval is of one layer: the threshold of the layer
+    that is best on the same dev split lets more pass.
+    """
     task, n = context.task, context.scorers["dev"].gold.n_negatives
     if task.fpr is None:
         return ()
-    k = int(task.fpr * n)
-    low, high = exact_interval(k, n) if n else (0.0, 1.0)
     why = too_few_negatives(context.scorers["test"].gold, task.metric)
-    return (
+    notes = [
+        f"{task.name}: {context.examples.classes[1]!r} is the positive class.",
         *[f"{task.name}: no intervals and no tests, since there are {why}."] * bool(why),
+    ]
+    if not n:
+        return (*notes, f"{task.name}: no threshold, since there are no negatives in dev.")
+    k = int(task.fpr * n)
+    low, high = exact_interval(k, n)
+    least = f"{100 / n:.2g}" if n > 1 else "100"
+    return (
+        *notes,
         f"{task.name}: the threshold lets {k:,} of {n:,} negatives of dev pass, whose least rate "
-        f"above 0 is {100 / max(1, n):.2g} %; its true false-positive rate is between "
-        f"{100 * low:.1f} and {100 * high:.1f} % (exact 95 % interval).",
+        f"above 0 is {least} %; its true false-positive rate is between {100 * low:.1f} and "
+        f"{100 * high:.1f} % (exact 95 % interval for independent texts and a layer not chosen on "
+        "dev).",
     )

@@ -213,6 +213,20 @@ def test_without_intervals_a_score_has_to_be_above_the_floor_as_a_plain_number(s
     ]
 
 
+@pytest.mark.parametrize(
+    ("negatives", "kind"),
+    [
+        (299, "or, where there are no intervals, not above it"),
+        (300, "the interval compared with the floor as a plain number"),
+    ],
+)
+def test_the_note_on_the_floor_knows_how_many_negatives_an_interval_takes(negatives, kind):
+    metric, labels = "recall_at_1_fpr", {"no": (9, 9, negatives), "yes": (9, 9, 9)}
+    rule = {"majority": {metric: 0.5}}
+    result = make_result(metric=metric, labels=labels, baselines=rule, p_best=False, clusters=20)
+    assert [*floor_notes([result])] == [f"▽ not significantly above the floor ({kind})."]
+
+
 def cells(table):
     (row,) = (row for row in table.rows if row.cells[0].text == "floor")
     return [(cell.text, cell.note) for cell in row.cells[1:]]

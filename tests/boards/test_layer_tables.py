@@ -208,6 +208,14 @@ def test_layers_are_marked_as_alike_only_where_training_variance_was_measured():
     assert marks(bare(scores=scores)) == {0: "", 1: "best", 2: "", 3: ""}
 
 
+@pytest.mark.parametrize(("scores", "shown"), [((0.5, 0.6), ["70.0"]), ((None, None), [])])
+def test_the_ranking_of_the_best_layer_is_shown_only_where_there_is_one(scores, shown):
+    rows = [Row("auroc", value, layer) for layer, value in enumerate((0.8, 0.7))]
+    (table,) = score_tables([with_rows(make_result(scores=scores), rows)])
+    named = {row.cells[0].text: row.cells[1].text for row in table.rows}
+    assert [named[x] for x in named if x == "AUROC, best layer"] == shown
+
+
 def test_colours_are_points_above_the_floor_on_one_scale():
     """One point above a floor is as faint in a task of one point as beside 20 of another."""
     tasks = [

@@ -89,10 +89,28 @@ def test_everything_goes_by_the_ranking(tiny_bert, corpora, tmp_path, capsys):
     assert result.at("recall_at_1_fpr", 1).why == "fewer than 300 negatives in test"
     said = capsys.readouterr().out
     assert f"lets 0 of {few} negatives of dev pass" in " ".join(said.split())
+    assert "mood@mean: 'glad' is the positive class." in " ".join(said.split())
     assert "FPR at the threshold, best" in said
     # The order of texts is not shared in place of their predictions.
     assert with_sums({result.path: result}) == {}
-    assert "give away the order of all examples" in " ".join(capsys.readouterr().err.split())
+    said = " ".join(capsys.readouterr().err.split())
+    assert "give away the order of all examples; copy its folder to share it." in said
+
+
+def test_without_negatives_in_dev_there_is_no_threshold(tiny_bert, corpora, tmp_path, capsys):
+    corpus = tmp_path / "c.csv"
+    with open(corpora[0], encoding="utf-8") as file:
+        corpus.write_text("".join(x for x in file if "bad" not in x or "dev" not in x), "utf-8")
+    (result,) = run_on(
+        tiny_bert, tmp_path, str(corpus), evidence="none", layers="1", transfer=False
+    )
+    assert result.examples.labels["bad"][1] == 0
+    assert result.at("threshold", 1, "dev").value is None
+    assert result.notes[-1] == "mood@mean: no threshold, since there are no negatives in dev."
+    said = capsys.readouterr().out
+    assert result.best_number is None
+    assert "AUROC" in said
+    assert ", best layer" not in said
 
 
 def test_the_option_and_its_rate_make_other_records(tiny_bert, corpora, tmp_path):

@@ -309,5 +309,5 @@ def _transfer_cell(result: Result, trained_on: str) -> Cell:
     """The score of a corpus's probes at the best layer of another corpus, or of itself."""
     record = result.evidence[NAME]
     row = record.rows.at("transfer_score", result.best_layer, train=trained_on, vectors=None)
-    is_own = trained_on == result.corpus.name
+    is_own = trained_on == result.corpus.name and result.best_number is not None
     return score_cell(row.value, None, result.task.metric, best=is_own) if row else Cell(NOTHING)
