@@ -193,10 +193,14 @@ def replicates_of(
 
 
 def is_resampled(result: Result) -> bool:
-    """Whether its test examples lie in enough clusters, with enough negatives for the metric."""
-    examples, fewest = result.examples, metrics.get(result.task.metric).fewest_negatives
-    enough = not fewest or examples.labels[examples.classes[0]][2] >= fewest
-    return enough and examples.clusters >= FEWEST
+    """Whether its test examples lie in enough clusters, with enough of both classes."""
+    examples, metric = result.examples, metrics.get(result.task.metric)
+    if examples.clusters < FEWEST:
+        return False
+    if not metric.of_margins:
+        return True
+    negatives, positives = (examples.labels[name][2] for name in examples.classes)
+    return not metric.too_few((negatives, positives))
 
 
 def wrong_arrays_error(path: Path) -> UserError:

@@ -201,7 +201,7 @@ def _rows_of_layers(context: TaskContext, fits: Fits) -> Iterator[Row]:
                 yield Row(metric, value, layer, split="dev", axes=axes)
             for metric, value in of_test.items():
                 ends_of_score = None if seed else intervals[metric][index]
-                why = "" if seed else too_few_negatives(test.gold, metric)
+                why = "" if seed else metrics.get(metric).too_few(test.gold.class_sizes)
                 yield Row(metric, value, layer, *ends(ends_of_score), why=why, axes=axes)
             for metric, split, values in (
                 ("strength", "train", fits.strength),
@@ -290,12 +290,6 @@ def intervals_by_metric(
     return {name: intervals_of(metrics.get(name)) for name in names}
 
 
-def too_few_negatives(gold: Gold, metric: str) -> str:
-    """The reason why a metric has no interval for lack of negatives; empty if they suffice."""
-    fewest = metrics.get(metric).fewest_negatives
-    return f"fewer than {fewest:,} negatives in test" if gold.n_negatives < fewest else ""
-
-
 def _ranking_scores(gold: Gold, margins: Predictions) -> dict[str, list[Estimate]]:
     """Each of `RANKING` for each row of margins (cells, n), with intervals over test text."""
     if len(set(gold.labels[gold.labels >= 0])) < 2:
@@ -363,23 +357,29 @@ def _threshold_notes(context: TaskContext) -> tuple[str, ...]:
     None for a task without a threshold. The interval is of one layer: the threshold of the layer
     that is best on the same dev split lets more pass.
     """
-    task, n = context.task, context.scorers["dev"].gold.n_negatives
+    task, gold = context.task, context.scorers["dev"].gold
     if task.fpr is None:
         return ()
-    why = too_few_negatives(context.scorers["test"].gold, task.metric)
+    why = metrics.get(task.metric).too_few(context.scorers["test"].gold.class_sizes)
     notes = [
         f"{task.name}: {context.examples.classes[1]!r} is the positive class.",
         *[f"{task.name}: no intervals and no tests, since there are {why}."] * bool(why),
     ]
+    n = gold.class_sizes[0]
     if not n:
         return (*notes, f"{task.name}: no threshold, since there are no negatives in dev.")
     k = int(task.fpr * n)
-    low, high = exact_interval(k, n)
+    n_clusters = len(np.unique(gold.clusters[gold.sentence_index[gold.labels == 0]]))
     least = f"{100 / n:.2g}" if n > 1 else "100"
+    note = (
+        f"{task.name}: the threshold lets {k:,} of {n:,} negatives of dev pass, whose least rate "
+        f"above 0 is {least} %"
+    )
+    if n_clusters < n:
+        return (*notes, f"{note}; they are in {n_clusters:,} groups.")
+    low, high = exact_interval(k, n)
     return (
         *notes,
-        f"{task.name}: the threshold lets {k:,} of {n:,} negatives of dev pass, whose least rate "
-        f"above 0 is {least} %; its true false-positive rate is between {100 * low:.1f} and "
-        f"{100 * high:.1f} % (exact 95 % interval for independent texts and a layer not chosen on "
-        "dev).",
+        f"{note}; its true false-positive rate is between {100 * low:.1f} and {100 * high:.1f} % "
+        "(exact 95 % interval for a layer not chosen on dev).",
     )

@@ -91,7 +91,7 @@ def block(n_clusters: int, seed: int) -> Draws:
 
 def draws_of(gold: Gold, metric: Metric | None = None) -> Draws | None:
     """The resamples of a split; None if its examples lie in too few clusters for the metric."""
-    too_few = metric is not None and gold.n_negatives < metric.fewest_negatives
+    too_few = metric is not None and metric.of_margins and metric.too_few(gold.class_sizes)
     if too_few or len(np.unique(gold.clusters)) < FEWEST:
         return None
     return resample(gold.n_clusters)

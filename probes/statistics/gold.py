@@ -170,9 +170,9 @@ class Gold:
         return np.asarray(predicted > 0, dtype=np.int64) if is_margin else predicted
 
     @property
-    def n_negatives(self) -> int:
-        """Number of examples of the first class."""
-        return int((self.labels == 0).sum())
+    def class_sizes(self) -> tuple[int, int]:
+        """Number of examples of the first class and of the second."""
+        return int((self.labels == 0).sum()), int((self.labels == 1).sum())
 
     def right(self, predicted: Predictions) -> NDArray[np.bool_]:
         """True for right predictions; a label set must be right as a whole. Shape (n,)."""

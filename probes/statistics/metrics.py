@@ -31,6 +31,7 @@ from probes.statistics.rank_correlation import (
 )
 from probes.statistics.ranking_metrics import (
     FEWEST_EVENTS,
+    FEWEST_OF_CLASS,
     RATES,
     average_precision,
     margin_parts,
@@ -60,7 +61,8 @@ class Metric(Quantity):
             the number of examples of each label. Stored records are checked by these counts.
         of_margins: whether predictions are margins of two classes, since the metric ranks them.
         smooth: a function like `value`, but without its steps, from which errors are computed.
-        fewest_negatives: with fewer of the first class there are neither intervals nor tests.
+        fewest: with fewer of the first or of the second class there are neither intervals nor
+            tests.
 
     A metric for which lower is better cannot choose the best layer.
     """
@@ -71,11 +73,20 @@ class Metric(Quantity):
     counts: int | Literal["labels"] | None = None
     of_margins: bool = False
     smooth: Callable[[Floats], Floats] | None = None
-    fewest_negatives: int = 0
+    fewest: tuple[int, int] = (0, 0)
 
     def __call__(self, gold: Gold, predicted: Predictions) -> Floats:
         """The score of each row of `predicted` (cells, n). Shape (cells,)."""
         return np.array([self.value(self.parts(gold, row).sum(0)) for row in predicted])
+
+    def too_few(self, class_sizes: tuple[int, int]) -> str:
+        """The reason why there are neither intervals nor tests; empty if examples suffice."""
+        for noun, n, fewest in zip(
+            ("negatives", "positives"), class_sizes, self.fewest, strict=True
+        ):
+            if n < fewest:
+                return f"fewer than {fewest:,} {noun} in test"
+        return ""
 
 
 metrics: Registry[Metric] = Registry("metric")
@@ -360,6 +371,7 @@ metrics.add(
 
 
 def _add_ranking(name: str, value: Callable[[Floats], Floats], **more: Any) -> None:
+    more = {"fewest": (FEWEST_OF_CLASS, FEWEST_OF_CLASS), **more}
     metric = Metric(margin_parts, value, percent=True, bounds=SHARE, of_margins=True, **more)
     metrics.add(name, metric)
 
@@ -373,7 +385,7 @@ for _rate in RATES:
         label=f"recall at {100 * _rate:g} % FPR",
         source="a point of the ROC curve, Fawcett 2006",
         smooth=partial(mean_recall_to, 2 * _rate),
-        fewest_negatives=math.ceil(FEWEST_EVENTS / _rate),
+        fewest=(math.ceil(FEWEST_EVENTS / _rate), FEWEST_OF_CLASS),
     )
 
 metrics.mark_as_shipped()

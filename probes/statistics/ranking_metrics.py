@@ -24,6 +24,10 @@ RATES = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1)
 RATE = 0.05
 """The rate of tasks that are not scored by their ranking."""
 
+FEWEST_OF_CLASS = 10
+"""Rankings have intervals and tests from so many examples of either class of test: simulated, the
+95 % interval of AUROC covers 13 to 30 % with one positive, and 80 to 97 % with nine."""
+
 FEWEST_EVENTS = 3
 """Recall has intervals and tests if so many negatives of test are above the threshold."""
 
