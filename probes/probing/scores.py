@@ -363,11 +363,19 @@ def _threshold_notes(context: TaskContext) -> tuple[str, ...]:
     if task.fpr is None:
         return ()
     k = int(task.fpr * n)
-    low, high = exact_interval(k, n) if n else (0.0, 1.0)
+    between = exact_interval(k, n) if n else (0.0, 1.0)
     why = too_few_negatives(context.scorers["test"].gold, task.metric)
     return (
         *[f"{task.name}: no intervals and no tests, since there are {why}."] * bool(why),
-        f"{task.name}: the threshold lets {k:,} of {n:,} negatives of dev pass, whose least rate "
-        f"above 0 is {100 / max(1, n):.2g} %; its true false-positive rate is between "
-        f"{100 * low:.1f} and {100 * high:.1f} % (exact 95 % interval).",
+        f"{task.name}: {resolution('dev', k, n, between)}",
+    )
+
+
+def resolution(of: str, k: int, n: int, between: tuple[float, float]) -> str:
+    """A sentence on the rates that n negatives can resolve, of which k are above a threshold."""
+    low, high = between
+    return (
+        f"the threshold lets {k:,} of {n:,} negatives of {of} pass, whose least rate above 0 is "
+        f"{100 / max(1, n):.2g} %; its true false-positive rate is between {100 * low:.1f} and "
+        f"{100 * high:.1f} % (exact 95 % interval)."
     )
