@@ -220,8 +220,7 @@ class TaskContext(ModelContext):
         cache: folder in which the result's parameters may be stored.
         trained: probes of the same task and family trained on other corpora, by corpus.
         elsewhere: these corpora, by name.
-        negatives: reads the corpus of `--threshold-from`: its texts, which are in train, their
-            view, and vectors at the task's position and site.
+        negatives: reads the corpus of `--threshold-from` (all in train), its view and vectors.
     """
 
     data: ProbingData

@@ -333,9 +333,8 @@ EVIDENCE = {
 CORPUS = registered("measurements")
 """Measurements of a corpus as a whole, which `--measurements` asks for, and the module of each."""
 
-_OF_PROBING = {name: f"{_PROBING}.{name}" for name in ("malformed", NEGATIVES_THRESHOLD)}
-
-ON_REQUEST = {**_OF_PROBING, **registered("evidence")}
+ON_REQUEST = {name: f"{_PROBING}.{name}" for name in ("malformed", NEGATIVES_THRESHOLD)}
+ON_REQUEST |= registered("evidence")
 """Further evidence, which is gathered where it is named."""
 
 TRANSFER = "".join(family.transfer for family in measurement_families().values())

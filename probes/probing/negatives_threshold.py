@@ -9,6 +9,7 @@ import numpy as np
 from probes.examples.examples import NotServedError
 from probes.extraction.reading.views import plain_text
 from probes.measurements.measurement import NEGATIVES_THRESHOLD, Measured, measurement
+from probes.measurements.pivots import Pivot
 from probes.probing.scores import resolution, rows_above
 from probes.probing.stored_probes import AT_ONCE, StoredProbes, why_not_applied
 from probes.records.row import Row
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     NEGATIVES_THRESHOLD,
     after="scores",
     missing=lambda task, probe, _: why_not_applied(probe) if task.fpr else "it has no threshold",
+    shows=(Pivot("from {negatives}", columns=("metric",), apart="task"),),
 )
 def negatives_threshold(context: TaskContext) -> Measured:
     """Rates on test above the threshold that few enough texts of another corpus are above.
@@ -64,7 +66,7 @@ def negatives_threshold(context: TaskContext) -> Measured:
         rows += rows_above(context.scorers["test"].gold, on_test > threshold, layer, axes)
         if layer == context.result.best_layer:
             above = (margins > threshold).astype(np.float64)
-            of_best = resolution(corpus.name, int(above.sum()), n, rate_interval(above, group))
+            of_best = resolution(corpus.name, int(above.sum()), n, *rate_interval(above, group))
             notes.append(f"{task.name}, layer {layer}: {of_best}")
     in_train = {sentence.words for sentence in context.corpus.splits["train"]}
     for kind, n_texts in (

@@ -367,13 +367,12 @@ def _threshold_notes(context: TaskContext) -> tuple[str, ...]:
     why = too_few_negatives(context.scorers["test"].gold, task.metric)
     return (
         *[f"{task.name}: no intervals and no tests, since there are {why}."] * bool(why),
-        f"{task.name}: {resolution('dev', k, n, between)}",
+        f"{task.name}: {resolution('dev', k, n, *between)}",
     )
 
 
-def resolution(of: str, k: int, n: int, between: tuple[float, float]) -> str:
+def resolution(of: str, k: int, n: int, low: float, high: float) -> str:
     """A sentence on the rates that n negatives can resolve, of which k are above a threshold."""
-    low, high = between
     return (
         f"the threshold lets {k:,} of {n:,} negatives of {of} pass, whose least rate above 0 is "
         f"{100 / max(1, n):.2g} %; its true false-positive rate is between {100 * low:.1f} and "

@@ -106,11 +106,7 @@ class RunConfig(Frozen):
     fpr: float = setting(
         "false-positive rate of recall and of the threshold from dev, with --metric", 0.01, "RATE"
     )
-    threshold_from: str = setting(
-        "corpus of texts from which the threshold comes, with --metric; all count as negatives",
-        "",
-        "C",
-    )
+    threshold_from: str = setting("corpus of negatives for the threshold, with --metric", "", "C")
     group: str = setting(
         "column that names what rows share, such as an author; splits and resamples keep it whole",
         "",

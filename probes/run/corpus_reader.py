@@ -92,10 +92,8 @@ class CorpusReader:
     def of(cls, run: ModelRun) -> CorpusReader:
         """The reader of a run."""
         about = run.tasks, run.several
-        reader = cls(run.config, run.model, run.corpus, *about)
-        if run.negatives:
-            reader.negatives = cls(run.config, run.model, run.negatives, *about)
-        return reader
+        negatives = cls(run.config, run.model, run.negatives, *about) if run.negatives else None
+        return cls(run.config, run.model, run.corpus, *about, negatives)
 
     @property
     def name(self) -> str:

@@ -164,6 +164,7 @@ def test_what_is_left_out_or_known_is_counted(tiny_bert, rows, corpus, tmp_path,
     )['mood@match:"birds"']
     assert row_of(result, "threshold", 1).n == 8
     text = said(capsys)
+    assert 'linear probe · negatives threshold · mood@match:"birds" · from mixed' in text
     assert 'mood@match:"birds": texts of mixed without this position: 2.' in text
     assert 'mood@match:"birds": texts of mixed that also occur in train: 7.' in text
 
