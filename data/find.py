@@ -25,7 +25,7 @@ from probes.data.treebank import find_treebank
 def _table_source(name: str, paths: list[Path], request: CorpusRequest) -> Source:
     from probes.data.labelled import find_table, read_table
 
-    if request.labelled:
+    if request.labelled or request.texts:
         return stored_table(name, paths, request, find_table)
     items = find_items(name, paths, [read_table(path) for path in paths])
     if items is None:
@@ -78,7 +78,7 @@ def find_corpus(*names: str, **fields: Any) -> Source:
         _refuse_unused(request, ("split_by",))
         source = corpora.get(names[0]).find(request)
     else:
-        require_known(names, request.labelled)
+        require_known(names, request.labelled or request.texts)
         source = _find_own(request, expand(names))
     source = replace(source, limit=request.limit, drop_overlap=request.drop_overlap)
     # What the reader of a plug-in depends on is not known; items are read as fast as stored ones.

@@ -245,6 +245,9 @@ def _table_of_rows(
 
 def _read_labelled(source: Source, table: LabelledRows) -> Corpus:
     parts, notes = read_rows(table, source.columns)
+    if not source.columns:
+        all_rows = [sentence for part in parts.values() for sentence in part]
+        return source.corpus({"train": all_rows, "dev": (), "test": ()}, notes)
     flag = f"--corpus {source.name}"
     splits, cut = cut_missing_splits(parts, source.split_by or "sentence", flag)
     if table.text:
@@ -290,7 +293,8 @@ def _labelled_rows(
     flags = {words: f"{flag} {words}" if request.texts else "tokens"}
     flags |= {column: f"--task-from {column}" for column in request.task_from}
     flags |= {column: f"--label {column}" for column in request.label}
-    if request.group:
+    # Texts without labels are negatives, which need no groups either.
+    if request.group and (request.labelled or request.group in table):
         flags[request.group] = f"--group {request.group}"
     require_columns(table, flags, table_name, space_separated)
     splits = [split] * len(table[words])

@@ -56,8 +56,8 @@ examples:
 GROUPS = {
     "models": "device dtype load pooling sites project batch_tokens revision trust_remote_code",
     "corpus": "corpus limit split_by drop_overlap annotate",
-    "your own data": "task_from text messages label metric fpr positions special_tokens group "
-    "field include",
+    "your own data": "task_from text messages label metric fpr threshold_from positions "
+    "special_tokens group field include",
     "measurements": "tasks probes layers measurements evidence quick transfer seeds twins",
     "results and folders": "output overwrite all_tasks dry_run data_dir cache_dir offline",
     "processes": "workers threads memory engine address gpus_per_model",

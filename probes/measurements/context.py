@@ -220,6 +220,7 @@ class TaskContext(ModelContext):
         cache: folder in which the result's parameters may be stored.
         trained: probes of the same task and family trained on other corpora, by corpus.
         elsewhere: these corpora, by name.
+        negatives: reads the corpus of `--threshold-from` (all in train), its view and vectors.
     """
 
     data: ProbingData
@@ -230,6 +231,7 @@ class TaskContext(ModelContext):
     cache: Path | None = None
     trained: Mapping[str, Trained] = field(default_factory=dict)
     elsewhere: Mapping[str, Corpus] = field(default_factory=dict)
+    negatives: Callable[[], tuple[Corpus, View, StoredVectors]] | None = None
 
     @property
     def examples(self) -> Examples:

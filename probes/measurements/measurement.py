@@ -316,7 +316,7 @@ class Measurement:
         return [view.name for view in self.charts]
 
 
-LOCALISATION = "localisation"
+LOCALISATION, NEGATIVES_THRESHOLD = "localisation", "negatives_threshold"
 
 _PROBING = "probes.probing"
 
@@ -333,11 +333,15 @@ EVIDENCE = {
 CORPUS = registered("measurements")
 """Measurements of a corpus as a whole, which `--measurements` asks for, and the module of each."""
 
-ON_REQUEST = {"malformed": f"{_PROBING}.malformed", **registered("evidence")}
+ON_REQUEST = {name: f"{_PROBING}.{name}" for name in ("malformed", NEGATIVES_THRESHOLD)}
+ON_REQUEST |= registered("evidence")
 """Further evidence, which is gathered where it is named."""
 
 TRANSFER = "".join(family.transfer for family in measurement_families().values())
 """The evidence that `--transfer` asks for; empty if no family has it."""
+
+BY_FLAG = {"threshold_from": NEGATIVES_THRESHOLD, "transfer": TRANSFER}
+"""The evidence that is gathered where a flag is given, by the flag."""
 
 _MODULES = {"scores": f"{_PROBING}.scores", **EVIDENCE, **ON_REQUEST, **CORPUS}
 

@@ -370,16 +370,21 @@ def _threshold_notes(context: TaskContext) -> tuple[str, ...]:
         return (*notes, f"{task.name}: no threshold, since there are no negatives in dev.")
     k = int(task.fpr * n)
     n_clusters = len(np.unique(gold.clusters[gold.sentence_index[gold.labels == 0]]))
-    least = f"{100 / n:.2g}" if n > 1 else "100"
-    note = (
-        f"{task.name}: the threshold lets {k:,} of {n:,} negatives of dev pass, whose least rate "
-        f"above 0 is {least} %"
-    )
-    if n_clusters < n:
-        return (*notes, f"{note}; they are in {n_clusters:,} groups.")
-    low, high = exact_interval(k, n)
+    rate = f"they are in {n_clusters:,} groups"
+    if n_clusters == n:
+        rate = f"{true_rate(*exact_interval(k, n))} for a layer not chosen on dev"
+    return (*notes, f"{task.name}: {resolution('dev', k, n)}; {rate}.")
+
+
+def resolution(of: str, k: int, n: int) -> str:
+    """A clause on the rates that n negatives can resolve, of which k are above a threshold."""
     return (
-        *notes,
-        f"{note}; its true false-positive rate is between {100 * low:.1f} and {100 * high:.1f} % "
-        "(exact 95 % interval for a layer not chosen on dev).",
+        f"the threshold lets {k:,} of {n:,} negatives of {of} pass, whose least rate above 0 is "
+        f"{f'{100 / n:.2g}' if n > 1 else 100} %"
     )
+
+
+def true_rate(low: float, high: float) -> str:
+    """A clause on the interval of a threshold's true false-positive rate."""
+    between = f"{100 * low:.1f} and {100 * high:.1f} %"
+    return f"its true false-positive rate is between {between} (95 % interval)"

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from probes.measurements.context import TaskContext
 
+AT_ONCE = 1 << 14
+"""Number of examples whose vectors are in memory at once."""
+
 
 def why_not_applied(probe: ProbeSpec) -> str:
     """The reason why probes of a family cannot be applied; empty if they can."""

@@ -22,7 +22,7 @@ from probes.common.files import default_cache, default_data_dir
 from probes.compute.devices import DType, available_cores, require_device_name
 from probes.data.sources import CorpusRequest
 from probes.data.splits import SplitBy
-from probes.measurements.measurement import EVIDENCE, LEVELS, TRANSFER, Level, get_measurement
+from probes.measurements.measurement import BY_FLAG, EVIDENCE, LEVELS, Level, get_measurement
 from probes.records.values import Frozen
 from probes.statistics.ranking_metrics import RATES, recall_name
 from probes.tasks.columns import text_task
@@ -106,6 +106,7 @@ class RunConfig(Frozen):
     fpr: float = setting(
         "false-positive rate of recall and of the threshold from dev, with --metric", 0.01, "RATE"
     )
+    threshold_from: str = setting("corpus of negatives for the threshold, with --metric", "", "C")
     group: str = setting(
         "column that names what rows share, such as an author; splits and resamples keep it whole",
         "",
@@ -390,7 +391,8 @@ class RunConfig(Frozen):
     def asked_by_name(self) -> tuple[str, ...]:
         """The evidence that is named, whose tables the run prints."""
         evidence_by_name = [name for name in self.evidence if name not in LEVELS]
-        return tuple(dict.fromkeys((*evidence_by_name, *[TRANSFER] * self.transfer)))
+        of_flags = (name for flag, name in BY_FLAG.items() if getattr(self, flag))
+        return tuple(dict.fromkeys((*evidence_by_name, *of_flags)))
 
     @property
     def tested(self) -> tuple[str, ...]:

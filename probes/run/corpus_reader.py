@@ -17,7 +17,7 @@ from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.compute.memory import default_budget, explain_out_of_memory
 from probes.data.chats import has_further_keys
-from probes.data.sentence import Sentence
+from probes.data.sentence import Corpus, Sentence
 from probes.examples.examples import Examples, NotServedError, collect_examples
 from probes.examples.scoring import marked_by_pieces
 from probes.extraction.changing.interventions import Intervention
@@ -70,6 +70,7 @@ class CorpusReader:
     Attributes:
         tasks: the run's tasks, whose texts are read.
         several: whether the model is one of several, so that messages name it.
+        negatives: reads the corpus of `--threshold-from`.
         layers: those that are read, as far as they have been needed.
         speed: words per second, where this process alone has read the whole corpus as it is.
     """
@@ -79,6 +80,7 @@ class CorpusReader:
     corpus: LazyCorpus
     tasks: Sequence[Task]
     several: bool
+    negatives: CorpusReader | None = None
     _data: dict[str, ProbingData] = field(default_factory=dict)
     _views: dict[ReadingKey, View] = field(default_factory=dict)
     _stores: dict[ReadingKey, Store] = field(default_factory=dict)
@@ -90,7 +92,9 @@ class CorpusReader:
     @classmethod
     def of(cls, run: ModelRun) -> CorpusReader:
         """The reader of a run."""
-        return cls(run.config, run.model, run.corpus, run.tasks, run.several)
+        about = run.tasks, run.several
+        negatives = cls(run.config, run.model, run.negatives, *about) if run.negatives else None
+        return cls(run.config, run.model, run.corpus, *about, negatives)
 
     @property
     def name(self) -> str:
@@ -230,6 +234,15 @@ class CorpusReader:
         for example in rule(text):
             is_plain = there or isinstance(example, Excluded)
             yield example if is_plain else Excluded("text without this position")
+
+    def negatives_of(self, task: Task) -> tuple[Corpus, View, StoredVectors]:
+        """The negatives as a task reads them; see `TaskContext.negatives`."""
+        reader, key = self.negatives, self.key_of_examples(self._all_examples(task))
+        assert reader
+        reader.need(self.layers)
+        corpus, vectors = reader.corpus.value, reader.stored(key)
+        assert isinstance(vectors, StoredVectors)
+        return corpus, reader.view(key), vectors.of(task.position, task.site)
 
     def _announce_tokens(self, position: Position, examples: Examples) -> None:
         """Show the tokens at which the first training text is read, once for each position."""

@@ -15,6 +15,7 @@ from probes.extraction.reading.windows import window_rule
 from probes.frames.joined_results import find_results
 from probes.frames.record_validation import as_result, validated
 from probes.measurements.measurement import (
+    NEGATIVES_THRESHOLD,
     TRANSFER,
     EvidenceRequest,
     Request,
@@ -49,6 +50,7 @@ class ModelRun:
         index: the records that are there.
         command: the command line, for the records' provenance; empty for a run from Python.
         began: when the run began, in whichever process: `--overwrite always` keeps what is newer.
+        negatives: the corpus of `--threshold-from`.
         several: whether it is one of several models.
         base: the run of the first model, with which this one is compared; None for itself.
         elsewhere: runs of this model on other corpora, whose probes are scored on this one.
@@ -64,6 +66,7 @@ class ModelRun:
     index: Index
     command: str
     began: datetime
+    negatives: LazyCorpus | None = None
     several: bool = False
     base: ModelRun | None = None
     elsewhere: Sequence[ModelRun] = ()
@@ -203,6 +206,8 @@ class ModelRun:
             elsewhere = self._elsewhere(task_name, family).items()
             # A probe trained anew elsewhere is another probe, and needs another record.
             settings["trained"] = {corpus: job.key for corpus, (_, job) in elsewhere}
+        if measurement == NEGATIVES_THRESHOLD and self.negatives:
+            settings["negatives"] = self.negatives.source.digest
         key = self.key_of(measurement, digest, settings)
         path = self.folder / record_name(task_name, family, measurement, key)
         return Job(self.name, measurement, task_name, family, digest, key, path, settings)

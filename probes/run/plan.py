@@ -125,11 +125,18 @@ def model_runs(
     index, began = Index(), began or datetime.now(UTC)
     request = config.corpus_request
     corpora = [LazyCorpus(find_corpus(name, **request)) for name in config.trained_elsewhere]
+    negatives = None
+    if config.threshold_from:
+        request |= {"label": (), "split_by": "sentence"}
+        try:
+            negatives = LazyCorpus(find_corpus(config.threshold_from, **request))
+        except UserError as error:
+            raise UserError(str(error).replace("--corpus", "--threshold-from")) from error
     runs: list[ModelRun] = []
     for lazy in models:
         model = lazy.for_language_of(corpus)
         model.corpus = corpus
-        about = omissions, index, command, began
+        about = omissions, index, command, began, negatives
         elsewhere = [ModelRun(config, lazy.for_language_of(x), x, tasks, *about) for x in corpora]
         base = runs[0] if runs else None
         several = len(models) > 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -182,6 +183,7 @@ def _task_context(run: ModelRun, reader: CorpusReader, job: Job) -> TaskContext:
         cache=run.config.cache_dir,
         trained=job.trained,
         elsewhere=elsewhere,
+        negatives=partial(reader.negatives_of, task) if reader.negatives else None,
     )
 
 

@@ -116,8 +116,12 @@ def _conflicts(config: RunConfig) -> Iterator[tuple[object, str]]:
     yield config.text and config.messages, f"--messages {config.messages}: not with --text."
     yield text and not label, f"{flag} {text}: name the column of its labels with --label."
     yield (
-        "fpr" in config.model_fields_set and not config.metric,
+        config.fpr != RunConfig.model_fields["fpr"].default and not config.metric,
         f"--fpr {config.fpr:g}: needs --metric auroc or recall_at_fpr.",
+    )
+    yield (
+        config.threshold_from and not (config.metric and text),
+        f"--threshold-from {config.threshold_from}: needs --metric, and --text or --messages.",
     )
     yield config.special_tokens and not text, "--special-tokens: needs --text or --messages."
     of_roles = any(Position.parse(name).role for name in config.positions)

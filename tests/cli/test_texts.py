@@ -250,3 +250,23 @@ def tiny_chat(tmp_path_factory):
         "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
     )
     return folder
+
+
+def test_negatives_are_read_as_the_texts_are(tiny_chat, texts, tmp_path, short_schedule):
+    table = pd.read_csv(texts)
+    chat = [[{"role": "user", "content": x}] for x in table["text"]]
+    marked = [f"<|im_start|>{x}" for x in table["text"]]
+    labelled, negatives = tmp_path / "chats.jsonl", tmp_path / "others.jsonl"
+    table.assign(chat=chat).to_json(labelled, orient="records", lines=True)
+    others = pd.DataFrame({"chat": [*chat[:9], [{"role": "assistant", "content": "a"}]]})
+    others.assign(text=marked[:10]).to_json(negatives, orient="records", lines=True)
+    settings = {"metric": "auroc", "threshold_from": str(negatives), "layers": "1"}
+    of_chats = {"text": "", "messages": "chat", "positions": "user"}
+    (found,) = run_on_texts(tiny_chat, labelled, tmp_path, **of_chats, **settings)
+    rows = found.evidence["negatives_threshold"].rows
+    assert {row.n for row in rows.with_metric("threshold")} == {9}
+    says = r"^--threshold-from others: text 1 contains <\|im_start\|>"
+    with pytest.raises(UserError, match=says):
+        run_on_texts(tiny_chat, labelled, tmp_path, **settings)
+    (meant,) = run_on_texts(tiny_chat, labelled, tmp_path, special_tokens=True, **settings)
+    assert "negatives_threshold" in meant.evidence

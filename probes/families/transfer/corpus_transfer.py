@@ -28,7 +28,7 @@ from probes.measurements.pivots import Pivot
 from probes.measurements.table_cells import score_cell
 from probes.measurements.trained_probes import Trained
 from probes.probing.scores import rows_above
-from probes.probing.stored_probes import StoredProbes, why_not_applied
+from probes.probing.stored_probes import AT_ONCE, StoredProbes, why_not_applied
 from probes.records.parameters import of_layer
 from probes.records.probe_spec import ProbeSpec
 from probes.records.result import Result
@@ -46,9 +46,6 @@ if TYPE_CHECKING:
     from probes.measurements.context import TaskContext
 
 NAME = "corpus_transfer"
-
-_AT_ONCE = 1 << 14
-"""Number of examples whose vectors are in memory at once."""
 
 _NAMED = 10
 """Number of labels that a note names; a task such as `lemma-script` may lack hundreds."""
@@ -245,8 +242,8 @@ def _probe_predictions(
     of_layers = []
     for layer in layers:
         predictions = []
-        for first in range(0, n, _AT_ONCE):
-            some = context.data.span_vectors("test", layer, slice(first, first + _AT_ONCE))
+        for first in range(0, n, AT_ONCE):
+            some = context.data.span_vectors("test", layer, slice(first, first + AT_ONCE))
             predictions.append([probe.of_features(layer, some) for probe in probes])
         of_layers.append(np.concatenate(predictions, axis=1))
     return np.concatenate(np.stack(of_layers, axis=1))
