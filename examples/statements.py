@@ -1,4 +1,4 @@
-"""Writes three files of true and false statements for docs/language-models.md."""
+"""Writes questions, and true and false statements, for docs/language-models.md."""
 
 import csv
 import random
@@ -24,7 +24,10 @@ Iran: Tehran Isfahan Shiraz Tabriz Mashhad Qom
 Ukraine: Kyiv Kharkiv Odesa Lviv Dnipro Poltava
 Morocco: Casablanca Rabat Fez Marrakesh Tangier Agadir"""
 SPLITS = "train", "train", "train", "dev", "test", "test"
-cities, negated, numbers = [], [], []
+QUESTION = "Q: Which is larger, {} or {}?\nA:"
+PARAPHRASE = "Of {} and {}, the larger number is"
+SHOTS = ("fifty-six", "forty-two", "fifty-six"), ("twenty-three", "eighty-one", "eighty-one")
+cities, negated, numbers, asked, reworded = [], [], [], [], []
 
 places = [place.split(": ") for place in PLACES.splitlines()]
 for i, (country, names) in enumerate(places):
@@ -43,8 +46,14 @@ for pair in range(120):
     low, high = sorted(rng.sample(range(len(words)), 2))
     for a, b in ((high, low), (low, high)):
         text = f"{words[a].capitalize()} is larger than {words[b]}."
-        numbers.append((text, a > b, pair, SPLITS[pair % 6]))
+        rest = pair, SPLITS[pair % 6]
+        numbers.append((text, a > b, *rest))
+        for prompts, ask, end in (asked, QUESTION, "\n\n"), (reworded, PARAPHRASE, ".\n"):
+            shots = "".join(f"{ask.format(x, y)} {larger}{end}" for x, y, larger in SHOTS)
+            prompts.append((shots + ask.format(words[a], words[b]), words[high], *rest))
 
-for name, rows in {"cities": cities, "negated": negated, "numbers": numbers}.items():
+statements = {"cities": cities, "negated": negated, "numbers": numbers}
+for name, rows in {**statements, "asked": asked, "reworded": reworded}.items():
+    columns = ("statement", "true") if name in statements else ("prompt", "larger")
     with open(f"{name}.csv", "w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([("statement", "true", "about", "split"), *rows])
+        csv.writer(file).writerows([(*columns, "about", "split"), *rows])
