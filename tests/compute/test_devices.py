@@ -15,8 +15,8 @@ from probes.common.errors import UserError
 from probes.compute.devices import exact_products, pick_device, require_products
 from probes.compute.memory import ToHost, host_empty, to_device
 from probes.extraction.reading.encoder import Encoder
-from probes.measurements import context as task_context
 from probes.records.probe_spec import PROBES
+from probes.training import dataset
 from probes.training.memory_plan import Work, group_layers
 
 TESTS = Path(__file__).parents[1]
@@ -155,7 +155,7 @@ def test_vectors_and_predictions_are_exact_whatever_the_process_has_set(
         monkeypatch.setattr(owner, name, record)
 
     recorded(Encoder, "encode")
-    recorded(task_context, "predict")
+    recorded(dataset, "predict")
     run(tiny_bert, tmp_path, limit=20, tasks="pos", probes="linear")
     assert found == {"encode": {"highest"}, "predict": {"highest"}}
 

@@ -120,7 +120,9 @@ def test_the_best_threshold_on_the_index_scores_what_the_card_says():
 def test_a_run_without_tasks_has_those_of_the_corpus():
     source = find_corpus("generalisation", limit=30)
     none = dict.fromkeys(("tasks", "positions", "include"), ())
-    config = SimpleNamespace(**none, texts="", probes=("linear",), task_sites=(None,))
+    config = SimpleNamespace(
+        **none, texts="", metric=None, ranked_by=None, probes=("linear",), task_sites=(None,)
+    )
     chosen = choose_tasks(config, LazyCorpus(source), Omissions())
     assert [task.name for task in chosen] == ["main-auxiliary", "subject-noun"]
 

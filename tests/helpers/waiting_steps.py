@@ -58,8 +58,8 @@ def main(model: Path) -> None:
     with second_device.Simulation():
         encoder = Encoder(*parts, name="tiny", device=second_device.NAME)
         layers = range(encoder.info.n_layers + 1)
-        pairs = list(product(layers, map(Position.parse, POSITIONS)))
-        for name, collector in (("words", WordVectors(layers)), ("texts", TextVectors(pairs))):
+        triples = list(product(layers, [None], map(Position.parse, POSITIONS)))
+        for name, collector in (("words", WordVectors(layers)), ("texts", TextVectors(triples))):
             works[f"{name}, passes"] = (partial(passes, encoder, collector), 2, 4)
         features = standardised_spans(vectors, torch.device(second_device.NAME))
         works["features, readings"] = (partial(read_features, features), 1, 3)
