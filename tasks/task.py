@@ -18,7 +18,7 @@ from probes.tasks.validation import TaskError, fault, items_of
 
 Shape = Literal["word", "pair", "span", "span pair", "sentence", "text"]
 Kind = Literal["classification", "multi-label", "regression"]
-Sublayer = Literal["mid", "attention", "mlp", "unnormed"]
+ReadSite = Literal["mid", "attention", "mlp", "unnormed"]
 """A site of blocks other than the layer: the state between attention and MLP, what one of these
 adds to it, or the output of the last block before the final norm."""
 
@@ -140,7 +140,7 @@ class Task:
     cues_reference: str = ""
     window: int = 1
     from_train: FromTrain | None = None
-    site: Sublayer | None = None
+    site: ReadSite | None = None
     group: TaskGroup = "other"
     fpr: float | None = None
 
@@ -149,7 +149,7 @@ class Task:
         """Whether an example is a text with all its tokens."""
         return self.position is not None and self.position.is_bag
 
-    def at(self, site: Sublayer | None) -> Task:
+    def at(self, site: ReadSite | None) -> Task:
         """A copy that reads vectors at another site: ``pos@mlp`` or ``true@last@mlp``; without a
         site ``pos``, which reads layers.
         """
@@ -266,10 +266,10 @@ class Task:
 def plain_name(name: str) -> str:
     """The name of a task without the site: ``pos`` for ``pos@mlp``."""
     plain, _, site = name.rpartition("@")
-    return plain if site in get_args(Sublayer) else name
+    return plain if site in get_args(ReadSite) else name
 
 
-def layers_at(site: Sublayer | None, layers: Iterable[int], n_layers: int) -> tuple[int, ...]:
+def layers_at(site: ReadSite | None, layers: Iterable[int], n_layers: int) -> tuple[int, ...]:
     """The layers of some at which a model of L layers has a site: blocks, or the last block."""
     first = n_layers if site == "unnormed" else int(site is not None)
     return tuple(layer for layer in layers if layer >= first)

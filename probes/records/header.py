@@ -8,7 +8,7 @@ from pydantic import Field
 
 from probes.data.sources import OTHER_TREES
 from probes.records.values import Frozen, Name
-from probes.tasks.task import Kind, Sublayer
+from probes.tasks.task import Kind, ReadSite
 
 Count = Annotated[int, Field(ge=0)]
 
@@ -66,7 +66,7 @@ class TaskRecord(Frozen):
     kind: Kind
     shape: str
     metric: str
-    site: Sublayer | None = None
+    site: ReadSite | None = None
     """The part of block b whose output stands for layer b; None for the layer itself."""
     fpr: float | None = Field(default=None, gt=0, lt=1)
     """Highest false-positive rate on dev of the threshold; None where there is none."""

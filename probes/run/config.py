@@ -27,7 +27,7 @@ from probes.records.values import Frozen
 from probes.statistics.ranking_metrics import RATES, recall_name
 from probes.tasks.columns import text_task
 from probes.tasks.positions import Position, positions_in
-from probes.tasks.task import Sublayer
+from probes.tasks.task import ReadSite
 
 _Numbers = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Tag("numbers")]
 
@@ -348,7 +348,7 @@ class RunConfig(Frozen):
         )
 
     @property
-    def task_sites(self) -> list[Sublayer | None]:
+    def task_sites(self) -> list[ReadSite | None]:
         """`Task.site` of each of `sites`."""
         return [None if site == "block" else site for site in dict.fromkeys(self.sites)]
 

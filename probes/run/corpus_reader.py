@@ -46,7 +46,7 @@ from probes.run.announcements import announce_tokens, announce_vectors
 from probes.run.settings import options_of
 from probes.run.task_choice import LeftOutError, Omission
 from probes.tasks.positions import Position
-from probes.tasks.task import Example, Excluded, Rule, Sublayer, Task, plain_name
+from probes.tasks.task import Example, Excluded, ReadSite, Rule, Task, plain_name
 from probes.tasks.validation import TaskError
 from probes.training.dataset import ProbingData
 
@@ -117,7 +117,7 @@ class CorpusReader:
         return self.config.memory or default_budget(self.description.device) // self.config.workers
 
     @property
-    def sites(self) -> list[Sublayer | None]:
+    def sites(self) -> list[ReadSite | None]:
         """The sites of tasks that the model has."""
         unserved = self.description.unserved_sites
         return [site for site in self.config.task_sites if site not in unserved]

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from probes.extraction.reading.vector_files import GivenVectors
     from probes.extraction.reading.views import ViewName
     from probes.records.header import ModelRecord
-    from probes.tasks.task import Sublayer, Task
+    from probes.tasks.task import ReadSite, Task
 
 
 _BEFORE_WEIGHTS = 1 << 26
@@ -71,12 +71,12 @@ class Description:
     words: WordTokenizer | None
     hidden_view: ViewName
     content: str
-    unserved_sites: Mapping[Sublayer | None, str]
+    unserved_sites: Mapping[ReadSite | None, str]
 
     @classmethod
-    def of(cls, encoder: Encoder, sites: Iterable[Sublayer | None]) -> Description:
+    def of(cls, encoder: Encoder, sites: Iterable[ReadSite | None]) -> Description:
         """Describe an encoder."""
-        unserved_sites: dict[Sublayer | None, str] = {}
+        unserved_sites: dict[ReadSite | None, str] = {}
         for site in sites:
             try:
                 if site is not None:

@@ -32,14 +32,14 @@ from probes.extraction.reading.encoder import Encoder
 from probes.extraction.reading.encoding import read_changed, vectors_of, word_vectors
 from probes.extraction.reading.vectors import layer_part
 from probes.extraction.reading.views import Text, View
-from probes.tasks.task import Sublayer
+from probes.tasks.task import ReadSite
 
-EVERY: tuple[Sublayer | None, ...] = (None, "mid", "attention", "mlp", "unnormed")
+EVERY: tuple[ReadSite | None, ...] = (None, "mid", "attention", "mlp", "unnormed")
 PARTS_NORMED = ["gemma2", "gemma3"]
 TEXTS = [x for x in random_texts(30) if len(x.words) < 7 and x.kept_span[0] < x.kept_span[1]]
 
 
-def sites_of_family(name: str) -> list[Sublayer | None]:
+def sites_of_family(name: str) -> list[ReadSite | None]:
     lacking = {"mid": name == "gpt-neox", "unnormed": name not in NORMS}
     return [site for site in EVERY if not lacking.get(site or "")]
 

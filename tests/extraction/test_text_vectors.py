@@ -15,7 +15,7 @@ from probes.extraction.reading.text_vectors import TextVectors, pieces_at
 from probes.extraction.reading.vectors import layer_part, lengths_part
 from probes.extraction.reading.views import Text, View
 from probes.tasks.positions import Position
-from probes.tasks.task import Sublayer
+from probes.tasks.task import ReadSite
 
 NAMES = (
     "mean",
@@ -166,7 +166,7 @@ def test_vectors_at_sites_are_those_of_plain_passes(name):
     texts, names = [*SHORT, LONG], ("mean", "last", "max")
     parts = list(states_by_hand(encoder.model, name, torch.tensor([[5, 6, 7]])))
     lacking = {"mid": name == "gpt-neox", "unnormed": name not in NORMS}
-    sites = [x for x in (None, *get_args(Sublayer)) if not lacking.get(x)]
+    sites = [x for x in (None, *get_args(ReadSite)) if not lacking.get(x)]
     every, positions = range(encoder.info.n_layers + 1), list(map(Position, names))
     view = View("plain", tuple(whole(*texts)))
     about = Path("none"), encoder.info, "float32", view, every, positions

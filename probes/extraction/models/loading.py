@@ -34,7 +34,7 @@ from probes.extraction.models.unsupported import (
     unused_weights,
 )
 from probes.extraction.reading.encoder import Encoder
-from probes.tasks.task import Sublayer
+from probes.tasks.task import ReadSite
 
 
 def load_encoder(
@@ -301,7 +301,7 @@ class PlannedEncoder(Encoder):
     def _move_to_device(self, model: Any, device: str) -> torch.device:
         return torch.device("cpu") if device == MAP else torch.device(pick_device(device))
 
-    def require(self, site: Sublayer) -> None:
+    def require(self, site: ReadSite) -> None:
         """Check nothing; the sites are not known yet."""
 
     def _try_out(self, name: str, n_embeddings: int) -> tuple[int, int, bool]:

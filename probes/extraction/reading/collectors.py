@@ -23,7 +23,7 @@ from probes.extraction.reading.vectors import layer_part
 from probes.extraction.reading.views import Text
 from probes.extraction.reading.windows import Pooling, Window
 from probes.records.header import ModelRecord
-from probes.tasks.task import Sublayer
+from probes.tasks.task import ReadSite
 
 Storage = Literal["float16", "float32"]
 """dtype of stored vectors."""
@@ -84,7 +84,7 @@ class Collector(ABC):
     applies_head: ClassVar[bool] = False
     reads_gradients: ClassVar[bool] = False
     head: Callable[[torch.Tensor, int], torch.Tensor]
-    inside: Sequence[tuple[int, Sublayer]] = ()
+    inside: Sequence[tuple[int, ReadSite]] = ()
 
     @property
     def settings(self) -> dict[str, str | int]:
@@ -134,7 +134,7 @@ class Collector(ABC):
     def prepare(self, windows: PaddedWindows) -> None:  # noqa: B027
         """Prepare for the next forward pass, over `windows`."""
 
-    def see(self, block: int, site: Sublayer, states: torch.Tensor) -> None:
+    def see(self, block: int, site: ReadSite, states: torch.Tensor) -> None:
         """Collect states of one of `inside` (windows, length, hidden size), during the pass."""
         raise NotImplementedError
 
@@ -188,7 +188,7 @@ def layer_states(output: Any) -> list[torch.Tensor]:
     return [*output.hidden_states[:-1], output.last_hidden_state]
 
 
-_LayerSite = tuple[int, Sublayer | None]
+_LayerSite = tuple[int, ReadSite | None]
 
 
 class WordVectors(Collector):
@@ -215,7 +215,7 @@ class WordVectors(Collector):
         layers: Sequence[int],
         pooling: Pooling = "mean",
         storage: Storage = "float16",
-        sites: Sequence[Sublayer | None] = (None,),
+        sites: Sequence[ReadSite | None] = (None,),
     ) -> None:
         self.pooling, self.storage = pooling, storage
         self.pairs = tuple((layer, site) for site in sites for layer in layers if layer or not site)
@@ -235,7 +235,7 @@ class WordVectors(Collector):
         return tuple(layer_part(*x) for x in self.pairs)
 
     @property
-    def inside(self) -> Sequence[tuple[int, Sublayer]]:  # type: ignore[override]
+    def inside(self) -> Sequence[tuple[int, ReadSite]]:  # type: ignore[override]
         """The blocks and sites that are read inside blocks."""
         return [(layer, site) for layer, site in self.pairs if site]
 
@@ -264,7 +264,7 @@ class WordVectors(Collector):
         """Keep the windows for `see`."""
         self._windows = windows
 
-    def see(self, block: int, site: Sublayer, states: torch.Tensor) -> None:
+    def see(self, block: int, site: ReadSite, states: torch.Tensor) -> None:
         """Pool the states of a site."""
         assert self._windows is not None, "a pass is running"
         self._pool(self._windows, (block, site), states)

@@ -58,7 +58,7 @@ from probes.extraction.reading.shards import Shard
 from probes.extraction.reading.views import Text
 from probes.extraction.reading.windows import Window, windows_of_text
 from probes.records.header import ModelRecord
-from probes.tasks.task import Sublayer
+from probes.tasks.task import ReadSite
 
 
 def _n_values(weight: torch.nn.Parameter) -> int:
@@ -257,7 +257,7 @@ class Encoder:
         """Whether the model has a language-model head, which gives tokens probabilities."""
         return self._language_model is not None
 
-    def require(self, site: Sublayer) -> None:
+    def require(self, site: ReadSite) -> None:
         """Check that vectors can be read at a site of the last block.
 
         Raises:
@@ -447,7 +447,7 @@ class Encoder:
         ]
 
 
-def _hand_over(collector: Collector, block: int, site: Sublayer) -> Change:
+def _hand_over(collector: Collector, block: int, site: ReadSite) -> Change:
     """Hand the states of a site to a collector, and leave them as they are."""
 
     def see(states: torch.Tensor, _: torch.Tensor) -> torch.Tensor:

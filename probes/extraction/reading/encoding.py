@@ -52,7 +52,7 @@ from probes.extraction.reading.views import View
 from probes.extraction.reading.windows import LEFT_TO_RIGHT_RULE, Pooling
 from probes.records.header import ModelRecord
 from probes.tasks.positions import Position
-from probes.tasks.task import Sublayer, layers_at
+from probes.tasks.task import ReadSite, layers_at
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def word_vectors(
     layers: Sequence[int],
     pooling: Pooling = "mean",
     corpus: str = "",
-    sites: Sequence[Sublayer | None] = (None,),
+    sites: Sequence[ReadSite | None] = (None,),
 ) -> StoreRequest:
     """The request for word vectors, stored in fp16 unless one was beyond its range."""
     parts = [layer_part(*x) for x in _layer_sites(layers, sites, model)]
@@ -153,7 +153,7 @@ def text_vectors(
     positions: Iterable[Position],
     corpus: str = "",
     source: str = "",
-    sites: Sequence[Sublayer | None] = (None,),
+    sites: Sequence[ReadSite | None] = (None,),
     split: Splitter | None = None,
 ) -> StoreRequest:
     """The request for vectors of whole texts, stored like word vectors.
@@ -168,8 +168,8 @@ def text_vectors(
 
 
 def _layer_sites(
-    layers: Sequence[int], sites: Sequence[Sublayer | None], model: ModelRecord
-) -> list[tuple[int, Sublayer | None]]:
+    layers: Sequence[int], sites: Sequence[ReadSite | None], model: ModelRecord
+) -> list[tuple[int, ReadSite | None]]:
     return [(layer, site) for site in sites for layer in layers_at(site, layers, model.n_layers)]
 
 

@@ -33,12 +33,12 @@ from probes.extraction.reading.vectors import layer_part, lengths_part
 from probes.extraction.reading.views import Text
 from probes.records.header import ModelRecord
 from probes.tasks.positions import Position
-from probes.tasks.task import Sublayer
+from probes.tasks.task import ReadSite
 
 Splitter = Callable[[Sequence[Text]], list[Pieces]]
 """Splits texts into pieces, as a tokenizer does."""
 
-Triple = tuple[int, Sublayer | None, Position]
+Triple = tuple[int, ReadSite | None, Position]
 """A layer, a site (None for the layer itself) and a position."""
 
 _INT64 = 8
@@ -86,7 +86,7 @@ class TextVectors(Collector):
         return (*(layer_part(*x) for x in self.triples), *map(lengths_part, self.bags))
 
     @property
-    def inside(self) -> Sequence[tuple[int, Sublayer]]:  # type: ignore[override]
+    def inside(self) -> Sequence[tuple[int, ReadSite]]:  # type: ignore[override]
         """The blocks and sites that are read inside blocks."""
         return list(dict.fromkeys((layer, site) for layer, site, _ in self.triples if site))
 
@@ -149,7 +149,7 @@ class TextVectors(Collector):
         self._windows = windows
         self._read = {x: ranges.read_in(windows) for x, ranges in self._ranges.items()}
 
-    def see(self, block: int, site: Sublayer, states: Tensor) -> None:
+    def see(self, block: int, site: ReadSite, states: Tensor) -> None:
         """Take the vectors of each text at a site."""
         self._take(block, site, states)
 
@@ -162,7 +162,7 @@ class TextVectors(Collector):
         for layer in dict.fromkeys(layer for layer, site, _ in self.triples if site is None):
             self._take(layer, None, states[layer])
 
-    def _take(self, layer: int, site: Sublayer | None, states: Tensor) -> None:
+    def _take(self, layer: int, site: ReadSite | None, states: Tensor) -> None:
         """Take what the states of a layer and site have of each text, at all positions."""
         flat = states.reshape(-1, states.shape[-1])  # parts of blocks may read (tokens, size)
         for triple in self.triples:

@@ -38,7 +38,7 @@ from probes.extraction.reading.shards import Shard
 from probes.extraction.reading.text_vectors import TextVectors
 from probes.extraction.reading.views import Text
 from probes.records.header import ModelRecord
-from probes.tasks.task import Sublayer
+from probes.tasks.task import ReadSite
 
 _ARRAYS, _STATIC = (".npz", ".npy", ".safetensors"), (".txt", ".vec")
 
@@ -318,7 +318,7 @@ class GivenVectors:
             random_seed=None,
         )
 
-    def require(self, site: Sublayer) -> None:
+    def require(self, site: ReadSite) -> None:
         """Refuse every site, since given vectors are of layers."""
         raise UserError(f"--sites {site}: {self.info.name} is given vectors, which are of layers.")
 

@@ -16,12 +16,12 @@ from probes.extraction.reading.shards import kept_words, row_of_each_text
 from probes.extraction.reading.store import Store, StoreKey
 from probes.extraction.reading.views import View
 from probes.tasks.positions import Position
-from probes.tasks.task import Sublayer
+from probes.tasks.task import ReadSite
 
 T = TypeVar("T")
 
 
-def layer_part(layer: int, site: Sublayer | None = None, position: Position | None = None) -> str:
+def layer_part(layer: int, site: ReadSite | None = None, position: Position | None = None) -> str:
     """The name of one layer's array in a shard: ``layer-05``, ``layer-05-mlp-last``.
 
     Args:
@@ -86,7 +86,7 @@ class StoredVectors(Store):
             Shape (texts,).
     """
 
-    _site: Sublayer | None = None
+    _site: ReadSite | None = None
     _position: Position | None = None
 
     def __init__(self, cache: Path, key: StoreKey, view: View) -> None:
@@ -96,7 +96,7 @@ class StoredVectors(Store):
         self.starts = row_of_each_text(self._shards, self.lengths)
         self._derived: dict[str, Any] = {}
 
-    def of(self, position: Position | None = None, site: Sublayer | None = None) -> StoredVectors:
+    def of(self, position: Position | None = None, site: ReadSite | None = None) -> StoredVectors:
         """A copy with vectors of whole texts at one position, or of words, at one site."""
         vectors = copy(self)
         vectors._position, vectors._site = position, site
