@@ -342,10 +342,10 @@ class GivenVectors:
                 was not given.
         """
         name = self.info.name
-        if not isinstance(collector, WordVectors | TextVectors):
-            raise UserError(f"{name}: given vectors have no {collector.name}; leave it out.")
-        if isinstance(collector, WordVectors):
+        if type(collector) is WordVectors:  # a subclass keeps other vectors
             layers = [layer for layer, _ in collector.pairs]
+        elif type(collector) is not TextVectors:
+            raise UserError(f"{name}: given vectors have no {collector.name}; leave it out.")
         elif {position.kind for *_, position in collector.triples} == {"mean"}:
             layers = [layer for layer, *_ in collector.triples]
         else:
