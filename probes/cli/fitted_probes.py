@@ -52,11 +52,17 @@ class FittedProbe(NamedTuple):
         task, model, corpus = result.task, result.model, result.corpus
         low, high = result.interval(layer) or (None, None)
         _, norm, threshold = self.direction or (None, None, None)
+        margin = result.at("threshold", layer, "dev")
+        fpr_threshold = None
+        if threshold is not None and norm and margin and margin.value is not None:
+            fpr_threshold = threshold + margin.value / norm  # of projections, as `threshold` is
         facts = {
             "classes": json.dumps(result.examples.classes, ensure_ascii=False),
             "kind": task.kind,
             # Each label of several has an output of its own, and applies if it is above 0.
             "threshold": 0 if task.kind == "multi-label" else threshold,
+            "fpr": task.fpr,
+            "fpr_threshold": fpr_threshold,
             "norm": norm,
             "family": result.probe.family,
             "model": model.name,

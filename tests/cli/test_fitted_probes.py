@@ -222,6 +222,8 @@ def test_the_card_says_what_the_record_says(made, tmp_path):
     assert card == {
         "kind": "classification",
         "threshold": "",
+        "fpr": "",
+        "fpr_threshold": "",
         "norm": "",
         "family": "linear",
         "model": result.model.name,

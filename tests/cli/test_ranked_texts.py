@@ -10,6 +10,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from tiny_runs import run
 
 from probes.boards.floors import with_floor
+from probes.cli.fitted_probes import find_probe
 from probes.common.errors import UserError
 from probes.probing.recomputed_records import require_recomputed
 from probes.probing.resampled_scores import with_sums
@@ -73,6 +74,12 @@ def test_everything_goes_by_the_ranking(tiny_bert, corpora, tmp_path, capsys):
             exact = binomtest(int(hits.sum()), len(hits)).proportion_ci(method="exact")
             assert (row.value, row.n) == (hits.mean(), len(hits))
             assert row.interval == pytest.approx(tuple(exact))
+    layer = result.layers[-1]
+    card = find_probe(result.path, result.task.name, layer, "linear", None, None).card
+    margin = result.at("threshold", layer, "dev").value
+    assert float(card["fpr"]) == 0.01
+    moved = float(card["norm"]) * (float(card["fpr_threshold"]) - float(card["threshold"]))
+    assert moved == pytest.approx(margin)
     scores = [result.score(layer, "dev") for layer in result.layers]
     assert result.best_layer == result.layers[int(np.argmax(scores))]
     # Tests and what is recomputed go by the stored margins.
