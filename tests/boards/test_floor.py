@@ -221,7 +221,7 @@ def test_without_intervals_a_score_has_to_be_above_the_floor_as_a_plain_number(s
     ],
 )
 def test_the_note_on_the_floor_knows_how_many_negatives_an_interval_takes(negatives, kind):
-    metric, labels = "recall_at_1_fpr", {"no": (9, 9, negatives), "yes": (9, 9, 9)}
+    metric, labels = "recall_at_1_fpr", {"no": (9, 9, negatives), "yes": (9, 9, 10)}
     rule = {"majority": {metric: 0.5}}
     result = make_result(metric=metric, labels=labels, baselines=rule, p_best=False, clusters=20)
     assert [*floor_notes([result])] == [f"▽ not significantly above the floor ({kind})."]
