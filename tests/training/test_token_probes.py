@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from probes.records.probe_spec import PROBES
 from probes.training.bags import Bags, TokenBags
 from probes.training.features import InMemory
-from probes.training.fit import FitSeed, fit, margins, predict
+from probes.training.fit import FitSeed, first_margins, fit, predict
 from probes.training.memory_plan import Work, group_layers
 from probes.training.token_probes import Attention, TokenMax, TokenMean
 
@@ -180,9 +180,9 @@ def test_with_one_token_per_text_mean_and_maximum_are_linear_probes():
         torch.testing.assert_close(ours, expected, atol=1e-4, rtol=1e-4)
     spec = PROBES["token-max"].model_copy(update={"min_steps": 1000, "batch": 512, "checks": 1})
     largest = fit(train, train, 2, spec, [FitSeed()])
-    expected = margins(linear, plain.features, PROBES["linear"])
+    expected = first_margins(linear, plain.features, PROBES["linear"])
     torch.testing.assert_close(
-        margins(largest, train.features, spec), expected, atol=0.02, rtol=0.02
+        first_margins(largest, train.features, spec), expected, atol=0.02, rtol=0.02
     )
     assert largest.dev_loss.item() == pytest.approx(linear.dev_loss.item(), abs=1e-4)
 
