@@ -49,7 +49,7 @@ TRANSFORMER_LENS = {
 
 SiteName = Annotated[
     Literal["block", "mid", "attention", "mlp", "unnormed"],
-    BeforeValidator(lambda name: TRANSFORMER_LENS.get(name, name)),
+    BeforeValidator(lambda name: TRANSFORMER_LENS.get(str(name), name)),
 ]
 
 NO_NAMES = "names nothing; give names separated by commas, such as a,b"

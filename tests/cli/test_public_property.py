@@ -1,7 +1,7 @@
 """The public interface gives a value or our own error, for any arguments."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from probes.cli.main import build_parser
@@ -38,6 +38,7 @@ VALUES = st.recursive(
 
 @pytest.mark.slow
 @check(300)
+@example({"sites": [[]]})
 @given(st.dictionaries(st.sampled_from(sorted(RunConfig.model_fields)), VALUES, max_size=3))
 def test_settings(given_settings):
     or_our_error(validate, given_settings)
