@@ -301,14 +301,18 @@ def _ranking_scores(gold: Gold, margins: Predictions) -> dict[str, list[Estimate
     draws, scores = draws_of(gold), metric(gold, margins)
     resampled = None if draws is None else replicates(metric, gold, margins, draws)
     clusters = "clusters" if gold.partition is None else gold.partition.clusters
+
+    def estimate(number: int, cell: int) -> Estimate:
+        value = float(scores[cell, number])
+        if resampled is None:
+            return estimate_of(value, None, clusters)
+        if why := metrics.get(RANKING[number]).too_few(gold.class_sizes):
+            return Estimate(value=value, interval=None, missing=why)
+        return estimate_of(value, resampled[cell, :, number], clusters)
+
     return {
-        name: [
-            estimate_of(
-                float(row[i]), None if resampled is None else resampled[cell, :, i], clusters
-            )
-            for cell, row in enumerate(scores)
-        ]
-        for i, name in enumerate(RANKING)
+        name: [estimate(number, cell) for cell in range(len(scores))]
+        for number, name in enumerate(RANKING)
     }
 
 

@@ -186,6 +186,14 @@ def test_a_ranking_that_has_no_interval_says_why(positive, missing):
         assert [x.value is None for x in estimates] == [len({*positive}) == 1] * 2
 
 
+def test_a_ranking_with_few_of_a_class_has_no_interval():
+    for n, missing in ((9, "fewer than 10 positives in test"), (10, None)):
+        positive = [1] * n + [0] * 40
+        margins = np.random.default_rng(0).normal(size=(1, len(positive)))
+        (estimate,) = _ranking_scores(gold_of(positive), margins)["auroc"]
+        assert (estimate.missing, estimate.interval is None) == (missing, missing is not None)
+
+
 def test_intervals_resample_groups():
     positive, margins = ranked(3)
     groups = np.arange(90) // 3

@@ -35,7 +35,7 @@ _CHAT, _TEXT, _ANSWER, _MADE_BY = "messages", "continued_text", "answer", "gener
 _Line = dict[str, Any]
 
 
-class Row(NamedTuple):
+class PromptRow(NamedTuple):
     """A row with a prompt: file and line, all columns, and messages or a text."""
 
     name: str
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     if options.max_new_tokens < 1:
         raise UserError(f"--max-new-tokens {options.max_new_tokens}: give a number of at least 1.")
     require_parent(output)
-    rows = list(_rows_of(options))
+    rows = list(_prompt_rows(options))
     config = validate({"twins": 0, **{name: getattr(options, name) for name in _SETTINGS}})
     (model,) = find_models([options.model], config)
     settings = model.source.folder / GENERATION
@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _rows_of(options: argparse.Namespace) -> Iterator[Row]:
+def _prompt_rows(options: argparse.Namespace) -> Iterator[PromptRow]:
     path, column = options.corpus, options.messages or options.text
     if path.suffix.lower() not in (".jsonl", ".json", ".csv", ".parquet"):
         raise UserError(f"--corpus {path}: give a .jsonl, .json, .csv or .parquet file.")
@@ -119,7 +119,7 @@ def _rows_of(options: argparse.Namespace) -> Iterator[Row]:
     for i, prompt in enumerate(table[column]):
         name = f"{path}, line {numbers[i]}" if numbers else f"{path}, row {i + 1}"
         columns = {key: values[i] for key, values in table.items() if key != column}
-        row = Row(name, {**columns, column: prompt}, prompt)
+        row = PromptRow(name, {**columns, column: prompt}, prompt)
         try:
             if options.text:
                 words_of(prompt, column, False)
@@ -130,7 +130,7 @@ def _rows_of(options: argparse.Namespace) -> Iterator[Row]:
         yield row
 
 
-def _stored_lines(path: Path, rows: Sequence[Row], made_by: dict[str, Any]) -> list[_Line]:
+def _stored_lines(path: Path, rows: Sequence[PromptRow], made_by: dict[str, Any]) -> list[_Line]:
     """The lines of a file, which answer the first rows; an unfinished one is removed.
 
     Raises:
@@ -170,7 +170,7 @@ def _stored_lines(path: Path, rows: Sequence[Row], made_by: dict[str, Any]) -> l
     return lines
 
 
-def _question(line: _Line, row: Row) -> _Line:
+def _question(line: _Line, row: PromptRow) -> _Line:
     """The columns of the row that a line answers: a longer prompt may begin as the row's does."""
     columns = {name: line.get(name) for name in row.columns}
     if _CHAT in columns:
@@ -179,7 +179,7 @@ def _question(line: _Line, row: Row) -> _Line:
 
 
 def _new_lines(
-    rows: Sequence[Row], n_stored: int, model: LazyModel, made_by: dict[str, Any]
+    rows: Sequence[PromptRow], n_stored: int, model: LazyModel, made_by: dict[str, Any]
 ) -> Iterator[_Line]:
     """Lines with the answers to the rows after the first `n_stored`.
 
