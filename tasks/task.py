@@ -22,6 +22,11 @@ ReadSite = Literal["mid", "attention", "mlp", "unnormed"]
 """A site of blocks other than the layer: the state between attention and MLP, what one of these
 adds to it, or the output of the last block before the final norm."""
 
+SITE_VERSIONS: Mapping[str, int] = {"attention": 2, "mlp": 2}
+"""Versions of sites, in names of stored vectors and keys of probes; none for version 1. To be raised
+when other states are read there. Keys are made before a model is loaded, so all models have them.
+"""
+
 TaskGroup = Literal["surface", "syntax", "morphology", "semantics", "discourse", "other"]
 """Linguistic level of a task. `--tasks GROUP` selects all tasks of a group."""
 

@@ -17,7 +17,7 @@ from probes.records.header import PlugIn
 from probes.records.record import NUMERICS, RESAMPLING, Inputs, Record, record_key
 from probes.statistics.metrics import metrics
 from probes.tasks.builtin import tasks
-from probes.tasks.task import Task, plain_name
+from probes.tasks.task import SITE_VERSIONS, Task, plain_name
 from probes.training.families import probe_families
 
 REGISTRIES: dict[str, Registry[object]] = {
@@ -26,7 +26,7 @@ REGISTRIES: dict[str, Registry[object]] = {
 }
 
 
-RULES_OF_KEYS = f"{WINDOW_RULE}, {LEFT_TO_RIGHT_RULE}, {RESAMPLING}, {NUMERICS}"
+RULES_OF_KEYS = f"{WINDOW_RULE}, {LEFT_TO_RIGHT_RULE}, {RESAMPLING}, {NUMERICS}, {SITE_VERSIONS}"
 """Versions in keys that are not of one task or measurement. `key_follows` depends on them."""
 
 

@@ -22,6 +22,7 @@ from probes.records.header import (
 from probes.records.probe_spec import ProbeSpec
 from probes.records.row import AxisValue, Rows
 from probes.records.values import Frozen, Name
+from probes.tasks.task import SITE_VERSIONS
 
 SCHEMA_VERSION = 9
 
@@ -218,7 +219,7 @@ class Inputs(Frozen):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the inputs and the version of the numerics."""
+        """SHA-256 of the inputs and the versions of the numerics and of the task's site."""
         content = self.model_dump(mode="json")
         kind = content.pop("kind")
         # Fields added later are left out where empty, so that the keys of older records stay.
@@ -228,6 +229,8 @@ class Inputs(Frozen):
         if self.probe is not None:
             content["numerics"] = numerics_version(kind, self.probe.family)
             content["resampling"] = RESAMPLING
+        if version := SITE_VERSIONS.get(self.task.rpartition("@")[2]):
+            content["site_version"] = version
         # The type of the products in training, which keys have had since it could be chosen.
         content["fit_dtype"] = "float32" if self.probe else ""
         return _digest_of_content(content)

@@ -138,9 +138,9 @@ def test_a_bag_is_read_inside_a_block():
         with torch.no_grad():
             encoder.model(**plain_input(encoder, text))
     hook.remove()
-    torch.testing.assert_close(found["layer-02-mlp-all"], torch.cat(seen), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found["layer-02-mlp-v2-all"], torch.cat(seen), rtol=1e-4, atol=1e-5)
     means = torch.stack([states.mean(0) for states in seen])
-    torch.testing.assert_close(found["layer-02-mlp-mean"], means, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found["layer-02-mlp-v2-mean"], means, rtol=1e-4, atol=1e-5)
 
 
 LOUD = "she counts zzz boats the boats"

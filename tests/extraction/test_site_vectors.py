@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from places import (
     OTHERS,
     PLACES,
     POST_NORMS,
+    WRITES,
     block_of,
     layers,
     n_hooks,
@@ -25,7 +27,13 @@ from places import (
 from tiny_readings import collected, encoder_of, files_below, plain_input, random_texts, random_view
 
 from probes.common.errors import UserError
-from probes.extraction.changing.interventions import Custom, Intervention, SkipBlock, changed_passes
+from probes.extraction.changing.interventions import (
+    Custom,
+    Intervention,
+    SkipBlock,
+    _only_at_pieces,
+    changed_passes,
+)
 from probes.extraction.changing.sites import Site, changed_sites, sites_of
 from probes.extraction.reading.collectors import WordVectors
 from probes.extraction.reading.encoder import Encoder
@@ -35,7 +43,6 @@ from probes.extraction.reading.views import Text, View
 from probes.tasks.task import ReadSite
 
 EVERY: tuple[ReadSite | None, ...] = (None, "mid", "attention", "mlp", "unnormed")
-PARTS_NORMED = ["gemma2", "gemma3"]
 TEXTS = [x for x in random_texts(30) if len(x.words) < 7 and x.kept_span[0] < x.kept_span[1]]
 
 
@@ -95,9 +102,6 @@ def in_block(name: str, model: Any, block: int, *states: torch.Tensor) -> dict[s
         first, second = map(its.get_submodule, POST_NORMS[name])
         mid = first(before + attention)
         return {"mid": mid, "": second(mid + mlp)}
-    if name in PARTS_NORMED:
-        attention = its.post_attention_layernorm(attention)
-        mlp = its.post_feedforward_layernorm(mlp)
     mid = before + attention
     if block < model.config.num_hidden_layers:
         return {"mid": mid, "": mid + mlp}
@@ -179,7 +183,7 @@ def test_what_is_read_is_what_interventions_leave():
     for part in parts_of(1):
         assert torch.equal(untouched[part], skipped[part])
     assert torch.equal(skipped["layer-02"], untouched["layer-01"])
-    assert not zero["layer-02-mlp"].any()
+    assert not zero[layer_part(2, "mlp")].any()
 
 
 def test_a_model_without_the_site_is_refused():
@@ -191,7 +195,7 @@ def test_a_model_without_the_site_is_refused():
 
 
 OWN = "its attention cannot be changed head by head (it is computed in its own way)"
-NO_MLP = "the output of its MLP cannot be changed (no linear map gives it)"
+NO_MLP = "the output of its MLP cannot be changed (no module gives it)"
 NO_MID = (
     "no state between its attention and its MLP is found (parallel blocks have none: there, both "
     "read the input of the block)"
@@ -200,7 +204,7 @@ NO_BLOCKS = "its blocks are not found; it cannot be changed layer by layer"
 OWN_WAYS = product(
     ("Falcon", "Mpt", "Longformer", "BigBird"), ("maps", "heads", "attention", "mlp", "mid")
 )
-REFUSED = {("Mixtral", "mlp"): NO_MLP, **dict.fromkeys(OWN_WAYS, OWN)}
+REFUSED = {("GraniteMoe", "mlp"): NO_MLP, **dict.fromkeys(OWN_WAYS, OWN)}
 REFUSED |= {("gpt-neox", "mid"): NO_MID, ("GPTJ", "mid"): NO_MID}
 REFUSED |= {(name, "layer"): NO_BLOCKS for name in ("XLM", "XLNet", "Mamba")}
 
@@ -214,9 +218,10 @@ def test_places_are_those_written_down_by_hand(name):
     for layer in range(1, n + 1):
         block = block_of(model, name, layer)
         assert sites.blocks[layer - 1].module is block
-        for kind, path in (("heads", 1), ("attention", 1), ("mlp", 2)):
+        paths = (PLACES[name].output, *WRITES[name])
+        for kind, path in zip(("heads", "attention", "mlp"), paths, strict=True):
             found = sites.calls[kind][layer - 1]  # type: ignore[index]
-            assert found.module is block.get_submodule(PLACES[name][path])
+            assert found.module is block.get_submodule(path)
             assert found.number == (layer - 1 if name == "albert" else 0)
     assert sites.n_heads == 2
     norm = NORMS.get(name)
@@ -246,6 +251,56 @@ def test_a_layer_that_is_changed_is_seen_as_changed(name):
         )
     assert n_hooks(model) == hooks
     assert all(torch.equal(*pair) for pair in zip(layers(model), before, strict=True))
+
+
+SUMS: dict[str, Callable[..., torch.Tensor]] = {
+    "Granite": lambda _, x, attention, mlp: x + (attention + mlp) * 0.25,
+    "bert": lambda its, x, attention, mlp: its.output.LayerNorm(
+        its.attention.output.LayerNorm(x + attention) + mlp
+    ),
+}
+"""What a block makes of its input and of what its parts write, if not their sum."""
+
+
+@pytest.mark.parametrize("value", [0, 5])
+@pytest.mark.parametrize("kind", ["attention", "mlp"])
+@pytest.mark.parametrize(
+    "name",
+    ["gemma2", "gemma3", "Olmo2", "Glm4", "llama-3", "gpt2", "bert", "gpt-neox", "Granite"]
+    + ["Mixtral", "DeepseekV3"],
+)
+def test_a_part_that_is_replaced_is_another_addend(name, kind, value):
+    model = tiny(name)
+    sites = sites_of(model)
+    block = sites.blocks[1].module
+    seen: dict[Any, torch.Tensor] = {}
+
+    def keep(module, inputs, output):
+        seen[module] = (output if isinstance(output, torch.Tensor) else output[0]).clone()
+        seen["input", module] = inputs[0].clone()
+
+    parts = [block.get_submodule(path) for path in WRITES[name]]
+    change = Site(kind, 2), lambda x, _: torch.full_like(x, value)
+    with changed_sites(model, sites, [change]), torch.no_grad():
+        hooks = [x.register_forward_hook(keep) for x in (*parts, block)]
+        model(input_ids=IDS, attention_mask=MASK)
+    for hook in hooks:
+        hook.remove()
+    addends = [seen[part] for part in parts]
+    assert (addends[kind == "mlp"] == value).all()
+    assert addends[kind == "attention"].abs().max() > 1e-3
+    total = SUMS.get(name, lambda _, *states: sum(states))
+    expected = total(block, seen["input", block], *addends)
+    torch.testing.assert_close(seen[block], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_pieces_are_changed_where_states_have_no_texts():
+    encoder = encoder_of("bert")
+    encoder.pieces = torch.tensor([[False, True, True], [True, False, False]])
+    change = Custom("five", 1, Site("mlp", 1), lambda x: x * 0 + 5, positions="pieces")
+    for shape in ((2, 3, 4), (6, 4), (2, 3, 2, 2)):
+        states = _only_at_pieces(change, encoder)(torch.zeros(shape), torch.zeros(shape))
+        assert states.reshape(6, 4).tolist() == [[5.0 * x] * 4 for x in (0, 1, 1, 1, 0, 0)]
 
 
 @pytest.mark.parametrize(("name", "kind"), REFUSED)

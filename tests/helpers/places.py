@@ -42,6 +42,17 @@ PLACES = {
     ),
     "bart": Places("layers", "self_attn.out_proj", "fc2", "self_attn.q_proj"),
 }
+_NORMS_OF_PARTS = "post_attention_layernorm", "post_feedforward_layernorm"
+WRITES = {
+    **{name: (x.output, x.mlp) for name, x in PLACES.items()},
+    **dict.fromkeys(("gemma2", "gemma3", "Olmo2"), _NORMS_OF_PARTS),
+    "Glm4": ("post_self_attn_layernorm", "post_mlp_layernorm"),
+    "Granite": ("self_attn.o_proj", "mlp.down_proj"),
+    "Mixtral": ("self_attn.o_proj", "mlp"),
+    "DeepseekV3": ("self_attn.o_proj", "mlp"),
+}
+"""Names of the modules of a block whose outputs it adds to the residual stream."""
+
 NORMS = {
     "modernbert": "final_norm",
     "gpt2": "ln_f",
@@ -73,7 +84,10 @@ MLP_NORMS = {
 }
 """Norms before MLPs that read the sum with attention. GPT-NeoX reads the block's input there."""
 
-SMALL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+SMALL = {
+    **{"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2},
+    "initializer_range": 0.3,
+}
 _GPT = {"n_embd": 16, "n_layer": 2, "n_head": 2}
 OTHERS: dict[str, dict[str, Any]] = {
     "XLNet": {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 32},
@@ -97,6 +111,20 @@ OTHERS: dict[str, dict[str, Any]] = {
         "num_key_value_heads": 1,
         "intermediate_size": 32,
         "num_local_experts": 2,
+    },
+    "Olmo2": {**SMALL, "intermediate_size": 32},
+    "Glm4": {**SMALL, "intermediate_size": 32, "num_key_value_heads": 1, "head_dim": 8},
+    "Granite": {**SMALL, "intermediate_size": 32, "residual_multiplier": 0.25},
+    "GraniteMoe": {**SMALL, "intermediate_size": 32, "residual_multiplier": 0.25},
+    "DeepseekV3": {
+        **SMALL,
+        **dict.fromkeys(("q_lora_rank", "kv_lora_rank", "v_head_dim"), 8),
+        **dict.fromkeys(("qk_rope_head_dim", "qk_nope_head_dim"), 8),
+        **dict.fromkeys(("intermediate_size", "moe_intermediate_size"), 32),
+        **dict.fromkeys(("n_group", "topk_group", "first_k_dense_replace"), 1),
+        "num_key_value_heads": 2,
+        "n_routed_experts": 4,
+        "num_experts_per_tok": 2,
     },
     "XLM": {"emb_dim": 16, "n_layers": 2, "n_heads": 2},
     "Mamba": {"hidden_size": 16, "num_hidden_layers": 2, "state_size": 4},
@@ -157,7 +185,7 @@ def states_by_hand(model: Any, name: str, ids: torch.Tensor) -> dict[str, torch.
     n_blocks = model.config.num_hidden_layers
     for block in [1] if name == "albert" else range(1, n_blocks + 1):
         its = block_of(model, name, block)
-        outputs = {"attention": PLACES[name].output, "mlp": PLACES[name].mlp}
+        outputs = dict(zip(("attention", "mlp"), WRITES[name], strict=True))
         if name in POST_NORMS:
             outputs["mid"] = POST_NORMS[name][0]
         for site, path in outputs.items():

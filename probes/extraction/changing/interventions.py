@@ -272,9 +272,10 @@ def _only_at_pieces(intervention: Intervention, encoder: Encoder | None) -> Chan
 
     def change(states: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
         assert encoder.pieces is not None, "a pass is running"
-        pieces = encoder.pieces.to(states.device).reshape(
-            *states.shape[:2], *[1] * (states.ndim - 2)
-        )
+        pieces = encoder.pieces.to(states.device)
+        if len(states) == pieces.numel():  # OPT's MLP reads (tokens, hidden size)
+            pieces = pieces.flatten()
+        pieces = pieces.reshape(*pieces.shape, *[1] * (states.ndim - pieces.ndim))
         return torch.where(pieces, intervention.change(states, other), states)
 
     return change

@@ -35,7 +35,7 @@ _REFUSALS: dict[Kind, str] = {
     "maps": "its attention cannot be changed head by head (it is computed in its own way)",
     "heads": _NO_READER,
     "attention": _NO_READER,
-    "mlp": "the output of its MLP cannot be changed (no linear map gives it)",
+    "mlp": "the output of its MLP cannot be changed (no module gives it)",
     "mid": "no state between its attention and its MLP is found (parallel blocks have none: there, "
     "both read the input of the block)",
 }
@@ -48,8 +48,9 @@ class Site(NamedTuple):
     Attributes:
         kind: ``layer``: states of a layer (layer L after the final norm). ``block``: output of a
             block. ``unnormed``: output of block L, if there is a norm between it and layer L.
-            ``mid``: the state to which the output of the MLP is added. ``attention``, ``mlp``:
-            output of the last linear map of this part of a block.
+            ``mid``: the state to which the output of the MLP is added. ``attention``, ``mlp``: what
+            this part of a block writes, after a norm that it ends with (Gemma 2, OLMo 2), but
+            before a factor (Granite).
             ``heads``: each head's input to attention's last linear map, of shape (texts, length,
             heads, size of a head). ``maps``: attention maps (texts, heads, length, length).
         layer: layer 0 to L, or block 1 to L.
@@ -72,9 +73,10 @@ class Sites:
             block 1; None for another layer means that its call is unknown.
         way: how attention maps are read; None if they cannot be read.
         n_heads: number of heads per block; 0 if maps cannot be changed.
-        calls: for each kind of site inside blocks, one call per block: linear maps, or the dropouts
-            of maps. Maps have none where our own attention can replace the model's. Mids have a
-            call of a norm.
+        calls: for each kind of site inside blocks, one call per block. Heads have the linear map
+            that reads them; attention and MLP have their last linear map, or another module whose
+            output is added, such as a norm; maps have dropouts, or none where our own attention can
+            replace the model's. Mids have a call of a norm.
         pre_norm: whether mids are the input of their norms (Llama), not the output (BERT).
     """
 
@@ -243,7 +245,8 @@ def _find_sites(model: Any) -> Sites:
         way = way_to_read(model, lambda: short_states(model)[-1], len(sites.blocks))
     except UserError:
         return sites
-    return _with_mids(model, _with_mlps(model, _with_heads(model, replace(sites, way=way), events)))
+    sites = _with_heads(model, replace(sites, way=way), events)
+    return _with_mlps(model, _with_mids(model, _with_attention(model, sites)))
 
 
 def _trunk(model: Any, events: Sequence[Event], states: Sequence[Tensor]) -> Sites:
@@ -387,28 +390,90 @@ def _with_heads(model: Any, sites: Sites, events: Sequence[Event]) -> Sites:
     calls = tuple(x for x in readers if x)
     if len(calls) < len(plain):
         return map_sites
-    head_sites = replace(map_sites, calls={**map_sites.calls, "heads": calls, "attention": calls})
+    head_sites = replace(map_sites, calls={**map_sites.calls, "heads": calls})
     # A head whose maps are 0 has the output 0: both changes must do the same.
     same, _ = _run_pass(model, head_sites, ("maps", None, count), ("heads", 1, _zero), inputs=plain)
     return head_sites if all(map(torch.allclose, same, without)) else map_sites
 
 
+def _with_attention(model: Any, sites: Sites) -> Sites:
+    """Add what attention writes: the output of the linear map after the heads, or of a later norm.
+
+    The linear map stands also where no module gives the addend: Granite multiplies the output, and
+    parallel blocks add both parts at once.
+    """
+    if "heads" not in sites.calls:
+        return sites
+    _, events = _run_pass(model, sites)
+    event_of = {event.call: event for event in events}
+    calls = tuple(
+        _addend(events, block, event_of[block].inputs[0], event_of[linear], linear) or linear
+        for block, linear in zip(sites.blocks, sites.calls["heads"], strict=True)
+    )
+    return replace(sites, calls={**sites.calls, "attention": calls})
+
+
 def _with_mlps(model: Any, sites: Sites) -> Sites:
-    """Add the last linear map after attention in each block, if it changes the block."""
+    """Add what the MLP writes, if it changes the block.
+
+    It is the output of the last linear map after attention, or of another module that gives what is
+    added to the state between: a norm, or a mixture of experts. Without such a module, the linear
+    map must be all that the block adds there.
+    """
     plain, events = _run_pass(model, sites)
-    index_of = {event.call: event.index for event in events}
+    event_of = {event.call: event for event in events}
     width = plain[0].shape[-1]
-    starts = [index_of[call] for call in sites.calls.get("heads", sites.calls.get("maps", ()))]
+    starts = sites.calls.get("heads", sites.calls.get("maps", ()))
+    mids: Sequence[Call | None] = sites.calls.get("mid", [None] * len(plain))
     calls: list[Call] = []
-    for start, block in zip(starts, sites.blocks, strict=False):
-        later = [x for x in _inside(events, block) if x.index > start and _is_linear(x.call.module)]
-        wide = [x.call for x in later if x.output is not None and x.output.shape[-1] == width]
-        calls += wide[-1:]
+    states: list[Tensor | None] = []
+    for start, block, mid in zip(starts, sites.blocks, mids, strict=False):
+        later = [x for x in _inside(events, block) if x.index > event_of[start].index]
+        linear = [x.call for x in later if _is_linear(x.call.module) and _width(x) == width][-1:]
+        addend = state = None
+        if mid:
+            state = event_of[mid].inputs[0] if sites.pre_norm else event_of[mid].output
+            assert state is not None, "the output of a norm is a tensor"
+            addend = _addend(events, block, state, event_of[mid], *linear)
+        calls += [addend] if addend else linear
+        states.append(state if sites.pre_norm and not addend else None)
     if len(calls) < len(plain):
         return sites
     mlp_sites = replace(sites, calls={**sites.calls, "mlp": tuple(calls)})
     without, _ = _run_pass(model, mlp_sites, ("mlp", None, _zero), inputs=plain)
-    return sites if any(map(torch.equal, plain, without)) else mlp_sites
+    is_all = (
+        state is None or torch.equal(output.flatten(), state.flatten())
+        for output, state in zip(without, states, strict=True)
+    )
+    return sites if any(map(torch.equal, plain, without)) or not all(is_all) else mlp_sites
+
+
+def _addend(
+    events: Sequence[Event], block: Call, state: Tensor, start: Event, *first: Call
+) -> Call | None:
+    """The call in a block whose output is added to a state: a later call reads the exact sum, or
+    it is the block's output.
+
+    Args:
+        start: the call must begin later.
+        first: calls that are preferred to others, of which it is the first.
+    """
+    inside = _inside(events, block)
+    block_event = next(event for event in events if event.call == block)
+    later = [x for x in inside if x.index > start.index]
+    for event in (*(x for x in inside if x.call in first), *later):
+        # Flat, since OPT adds states of shape (tokens, hidden size).
+        if not event.flat or event.output is None or event.output.numel() != state.numel():
+            continue
+        total = (state + event.output.reshape(state.shape)).flatten()
+        sums = [x.inputs[0] for x in inside if x.index > event.index and x.inputs]
+        if any(_is_same_state(x.flatten(), total) for x in (block_event.output, *sums)):
+            return event.call
+    return None
+
+
+def _width(event: Event) -> int:
+    return 0 if event.output is None else event.output.shape[-1]
 
 
 def _with_mids(model: Any, sites: Sites) -> Sites:

@@ -16,19 +16,21 @@ from probes.extraction.reading.shards import kept_words, row_of_each_text
 from probes.extraction.reading.store import Store, StoreKey
 from probes.extraction.reading.views import View
 from probes.tasks.positions import Position
-from probes.tasks.task import ReadSite
+from probes.tasks.task import SITE_VERSIONS, ReadSite
 
 T = TypeVar("T")
 
 
 def layer_part(layer: int, site: ReadSite | None = None, position: Position | None = None) -> str:
-    """The name of one layer's array in a shard: ``layer-05``, ``layer-05-mlp-last``.
+    """The name of one layer's array in a shard: ``layer-05``, ``layer-05-mlp-v2-last``.
 
     Args:
         site: None for the layer itself.
         position: where whole texts are read; None for words.
     """
-    names = [f"layer-{layer:02d}", site, position and folder_name(position.name)]
+    version = SITE_VERSIONS.get(site or "")
+    names = [f"layer-{layer:02d}", site, version and f"v{version}"]
+    names.append(position and folder_name(position.name))
     return "-".join(name for name in names if name)
 
 
