@@ -9,7 +9,10 @@ from probes.records.result import Result
 
 
 class Trained(NamedTuple):
-    """Probes trained on another corpus: their scores there, and their parameters."""
+    """Probes trained on another corpus: their scores there, and their parameters.
+
+    With `--threshold-from`, the scores have the threshold from negatives as evidence.
+    """
 
     result: Result
     parameters: Parameters

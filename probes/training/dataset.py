@@ -62,6 +62,7 @@ class ProbingData:
         width: H, features of an example.
         width_read: features of the blocks read for an example, including those that are projected.
         n_layers: layers of the model, including the embedding layer.
+        vectors: the stored vectors.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class ProbingData:
         self.sets = self._sets()
         self.unit = (0.0, 1.0) if examples.classes else label_unit(examples.targets("train"))
         self.scorers = {split: Scorer(examples, split) for split in ("dev", "test")}
-        self._vectors, self._project = vectors, project
+        self.vectors, self._project = vectors, project
         self.n_layers = vectors.n_layers
         self._order = training_order(examples.splits["train"].sentence)
         self._rows = {split: examples.rows(split, view, vectors) for split in SPLITS}
@@ -96,7 +97,7 @@ class ProbingData:
     @property
     def ordered(self) -> bool:
         """Whether ranking metrics are computed: of two classes of texts, or of given vectors."""
-        task, given_vectors = self.examples.task, not self._vectors.manifest["model"]["window"]
+        task, given_vectors = self.examples.task, not self.vectors.manifest["model"]["window"]
         two = task.kind == "classification" and self.n_outputs == 2
         return two and (task.shape == "text" or given_vectors)
 
@@ -171,12 +172,12 @@ class ProbingData:
 
     @property
     def _narrow(self) -> int:
-        hidden: int = self._vectors.manifest["model"]["hidden_size"]
+        hidden: int = self.vectors.manifest["model"]["hidden_size"]
         return self._project or min(hidden, _NARROW)
 
     def _narrowed(self, room: int, layers: Sequence[int]) -> Standardisation:
         """Projected features of one layer, kept for the probes of all layers above."""
-        narrow = standardise(self._vectors, layers, self._rows, self._narrow, self.device)
+        narrow = standardise(self.vectors, layers, self._rows, self._narrow, self.device)
         kept = {split: self.computed_once(x, room) for split, x in narrow.features.items()}
         return narrow._replace(features=kept)
 
@@ -185,8 +186,7 @@ class ProbingData:
         """A copy for features in which each token of a text is an example."""
         tokens = copy(self)
         vars(tokens).pop("_spans_digest", None)
-        rows = {split: SpanRows.of(spans).rows.numpy() for split, (spans,) in self._rows.items()}
-        tokens._rows = {split: [np.stack([x, x + 1], axis=1)] for split, x in rows.items()}
+        tokens._rows = {split: [token_spans(spans)] for split, (spans,) in self._rows.items()}
         return tokens
 
     def lengths(self, split: str) -> Ints:
@@ -214,18 +214,16 @@ class ProbingData:
     def _storage(self, room: int) -> Memory | Path:
         """Place where features are kept."""
         if not room:
-            return self._vectors.folder.parent
+            return self.vectors.folder.parent
         _MEMORY[self.device].room = room
         return _MEMORY[self.device]
 
-    def span_vectors(self, split: str, layer: int, part: slice) -> torch.Tensor:
-        """The mean vectors of the spans of some examples as they are, side by side. Shape (n, H).
+    def spans(self, split: str) -> list[Ints]:
+        """First and end row of each example's span in `vectors`, once per span. Each (n, 2).
 
         Not of train, whose examples have another order here.
         """
-        vectors = self._vectors.layer(layer)
-        spans = [SpanRows.of(rows[part]).means(vectors) for rows in self._rows[split]]
-        return torch.cat(spans, dim=1)
+        return self._rows[split]
 
     def standardisation(self, layers: Sequence[int]) -> Standardisation:
         """Standardised features of some layers, with the parameters that standardise them."""
@@ -234,7 +232,7 @@ class ProbingData:
     def _derived(self, kind: str, layers: Sequence[int], make: Callable[[Sequence[int]], T]) -> T:
         """Cache of what is derived from stored vectors, keyed by layers and spans."""
         cache_key = kind, list(layers), self._project, self.device, self._spans_digest
-        return self._vectors.derived(repr(cache_key), lambda: make(layers))
+        return self.vectors.derived(repr(cache_key), lambda: make(layers))
 
     @cached_property
     def _spans_digest(self) -> str:
@@ -244,7 +242,7 @@ class ProbingData:
         return digest.hexdigest()
 
     def _standardise(self, layers: Sequence[int]) -> Standardisation:
-        return standardise(self._vectors, layers, self._rows, self._project, self.device)
+        return standardise(self.vectors, layers, self._rows, self._project, self.device)
 
     def concatenated(self, first: int, layers: Sequence[int], room: int = 0) -> dict[str, Features]:
         """Features of one layer concatenated with those of each of some others, by split.
@@ -355,6 +353,12 @@ class ProbingData:
             return predicted
         mean, deviation = self.unit
         return predicted.astype(np.float64) * deviation + mean
+
+
+def token_spans(spans: Ints) -> Ints:
+    """A span for each row of some spans: (n, 2) to (tokens, 2)."""
+    rows = SpanRows.of(spans).rows.numpy()
+    return np.stack([rows, rows + 1], axis=1)
 
 
 def label_unit(numbers: Array) -> tuple[float, float]:

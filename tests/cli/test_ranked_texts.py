@@ -45,7 +45,7 @@ def corpora(tmp_path_factory):
 
 def run_on(model, folder, corpus, **settings):
     columns = {"corpus": corpus, "text": "text", "label": "mood", "metric": "auroc"}
-    return run(model, folder, limit=None, probes="linear", **{**columns, **settings})
+    return run(model, folder, limit=None, **{"probes": "linear", **columns, **settings})
 
 
 def threshold_of(margins, gold, rate):
@@ -157,11 +157,21 @@ def test_labels_that_cannot_be_ranked(tiny_bert, corpora, tmp_path):
         run(tiny_bert, tmp_path, metric="auroc")
 
 
-def test_probe_and_threshold_are_applied_to_other_corpora(tiny_bert, corpora, tmp_path, capsys):
-    results = run_on(tiny_bert, tmp_path, corpora, evidence="none", transfer=True)
+@pytest.mark.parametrize(
+    "family", ["linear", "mlp", "token-mean", "token-max", "attention", "multi-layer"]
+)
+def test_probe_and_threshold_are_applied_to_other_corpora(
+    tiny_bert, corpora, tmp_path, capsys, family
+):
+    settings = {"probes": family, "positions": "all"}
+    results = run_on(tiny_bert, tmp_path, corpora, evidence="none", transfer=True, **settings)
     by_corpus = {result.corpus.name: result for result in results}
     for name, other in (("a", "b"), ("b", "a")):
         rows = by_corpus[name].evidence["corpus_transfer"].rows
+        # Another mean moves all margins alike, unless it is that of an MLP.
+        centred = {x.metric for x in rows.along("vectors")}
+        scores = {"transfer_score", "transfer_difference"} if family == "mlp" else set()
+        assert centred == {"false_positive_rate", "hit_rate", *scores}
         for layer in by_corpus[name].layers:
             for metric in ("false_positive_rate", "hit_rate"):
                 # Both have the same test texts, on which the other's probe was scored at home.
@@ -174,6 +184,9 @@ def test_probe_and_threshold_are_applied_to_other_corpora(tiny_bert, corpora, tm
                 )
                 own = rows.at(metric, layer, train=name)
                 assert own.value == by_corpus[name].at(metric, layer).value
-    said = capsys.readouterr().out
-    assert "transfer at a threshold" in said
-    assert "FPR" in said
+            score = rows.at("transfer_score", layer, train=other, vectors=None).value
+            assert score == by_corpus[other].score(layer)
+    said = " ".join(capsys.readouterr().out.split())
+    title = f"mood@all · {family} · transfer at a threshold from dev of the training corpus"
+    assert title in said
+    assert "FPR at the threshold from dev of the training corpus" in said
