@@ -364,20 +364,16 @@ def _threshold_notes(context: TaskContext) -> tuple[str, ...]:
     task, gold = context.task, context.scorers["dev"].gold
     if task.fpr is None:
         return ()
-    why = metrics.get(task.metric).too_few(context.scorers["test"].gold.class_sizes)
-    notes = [
-        f"{task.name}: {context.examples.classes[1]!r} is the positive class.",
-        *[f"{task.name}: no intervals and no tests, since there are {why}."] * bool(why),
-    ]
+    positive = f"{task.name}: {context.examples.classes[1]!r} is the positive class."
     n = gold.class_sizes[0]
     if not n:
-        return (*notes, f"{task.name}: no threshold, since there are no negatives in dev.")
+        return positive, f"{task.name}: no threshold, since there are no negatives in dev."
     k = int(task.fpr * n)
     cluster, n_layers = gold.clusters[gold.sentence_index[gold.labels == 0]], len(context.layers)
     rate = true_rate(*chosen_rate_interval(k, cluster, n_layers))
     rate += f" whichever of {n_layers:,} layers is best" * (n_layers > 1)
     rate += ", if texts of a group are alike" * (len(np.unique(cluster)) < n)
-    return (*notes, f"{task.name}: {resolution('dev', k, n)}; {rate}.")
+    return positive, f"{task.name}: {resolution('dev', k, n)}; {rate}."
 
 
 def resolution(of: str, k: int, n: int) -> str:
