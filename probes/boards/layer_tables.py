@@ -157,18 +157,7 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
     named_scores = [{**result.baselines, **result.references} for result in results]
     for name, metric_rows in _rows_below(results):
         if any(metric_rows):
-            cells = (
-                score_cell(
-                    x.value,
-                    x.interval,
-                    x.metric,
-                    brackets=quantity(x.metric).skewed,
-                    note="" if x.value is not None else x.why,
-                )
-                if x
-                else NOTHING
-                for x in metric_rows
-            )
+            cells = (NOTHING if x is None else _cell_below(x) for x in metric_rows)
             yield TableRow.of(f"{name}, best layer", *cells, faint=True)
     gains = [r.row("conditional_probing", "added_points", r.best_layer) for r in results]
     if any(gains):
@@ -206,10 +195,7 @@ _OF_RANKED_TASKS = (
 
 
 def _rows_below(results: Sequence[Result]) -> Iterator[tuple[str, list[Row | None]]]:
-    """Metrics of the best layer that stand below the layers: the name, and a row per result.
-
-    Rates at a threshold have a line for each false-positive rate that it is made for.
-    """
+    """Names of the metrics below the layers, those at a threshold with its rate; and their rows."""
     for metric in (*RANKING, *_OF_RANKED_TASKS):
         if metric not in _AT_THRESHOLD:
             yield label_of(metric), [_row_below(x, metric) for x in results]
@@ -226,6 +212,12 @@ def _row_below(result: Result, metric: str) -> Row | None:
     if result.best_number is None or not stands_there or is_headline:
         return None
     return result.at(metric, result.best_number)
+
+
+def _cell_below(row: Row) -> Cell:
+    """A number of the best layer, or why it is missing."""
+    note, brackets = "" if row.value is not None else row.why, quantity(row.metric).skewed
+    return score_cell(row.value, row.interval, row.metric, brackets=brackets, note=note)
 
 
 def floor_notes(results: Sequence[Result]) -> Iterator[str]:

@@ -105,22 +105,18 @@ def few_note(results: Sequence[Result]) -> list[str]:
 
 def no_intervals(units: str) -> str:
     """A note on a test split with too few documents or sentences."""
-    return f"No intervals and no tests: {_fewer_than_fewest(units)}."
+    return f"No intervals and no tests: fewer than {FEWEST} test {units}."
 
 
 def why_not_resampled(result: Result) -> str:
     """The reason why a result has neither intervals nor tests; empty if it has."""
     examples, metric = result.examples, result.task.metric
     if examples.clusters < FEWEST:
-        return _fewer_than_fewest(resampled_units(result))
+        return f"fewer than {FEWEST} test {resampled_units(result)}"
     if metric not in metrics or not metrics.get(metric).of_margins:
         return ""
     negatives, positives = (examples.labels[name][2] for name in examples.classes)
     return metrics.get(metric).too_few((negatives, positives))
-
-
-def _fewer_than_fewest(units: str) -> str:
-    return f"fewer than {FEWEST} test {units}"
 
 
 def resampled_units(result: Result) -> str:

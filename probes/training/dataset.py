@@ -63,6 +63,8 @@ class ProbingData:
         width_read: features of the blocks read for an example, including those that are projected.
         n_layers: layers of the model, including the embedding layer.
         vectors: the stored vectors.
+        spans: by split; first and end row of each example's span in `vectors`, once per span. Each
+            (n, 2). Those of train are in training order.
     """
 
     def __init__(
@@ -82,8 +84,8 @@ class ProbingData:
         self.vectors, self._project = vectors, project
         self.n_layers = vectors.n_layers
         self._order = training_order(examples.splits["train"].sentence)
-        self._rows = {split: examples.rows(split, view, vectors) for split in SPLITS}
-        self._rows["train"] = [span[self._order] for span in self._rows["train"]]
+        self.spans = {split: examples.rows(split, view, vectors) for split in SPLITS}
+        self.spans["train"] = [span[self._order] for span in self.spans["train"]]
         hidden = vectors.manifest["model"]["hidden_size"]
         self.width = (project or hidden) * examples.n_spans
         # A block is in memory both before and after its projection.
@@ -177,7 +179,7 @@ class ProbingData:
 
     def _narrowed(self, room: int, layers: Sequence[int]) -> Standardisation:
         """Projected features of one layer, kept for the probes of all layers above."""
-        narrow = standardise(self.vectors, layers, self._rows, self._narrow, self.device)
+        narrow = standardise(self.vectors, layers, self.spans, self._narrow, self.device)
         kept = {split: self.computed_once(x, room) for split, x in narrow.features.items()}
         return narrow._replace(features=kept)
 
@@ -186,12 +188,12 @@ class ProbingData:
         """A copy for features in which each token of a text is an example."""
         tokens = copy(self)
         vars(tokens).pop("_spans_digest", None)
-        tokens._rows = {split: [token_spans(spans)] for split, (spans,) in self._rows.items()}
+        tokens.spans = {split: [token_spans(spans)] for split, (spans,) in self.spans.items()}
         return tokens
 
     def lengths(self, split: str) -> Ints:
         """The number of tokens of each text. Shape (n,)."""
-        (spans,) = self._rows[split]
+        (spans,) = self.spans[split]
         return spans[:, 1] - spans[:, 0]
 
     def features(self, layers: Sequence[int], room: int = 0) -> dict[str, Features]:
@@ -218,13 +220,6 @@ class ProbingData:
         _MEMORY[self.device].room = room
         return _MEMORY[self.device]
 
-    def spans(self, split: str) -> list[Ints]:
-        """First and end row of each example's span in `vectors`, once per span. Each (n, 2).
-
-        Not of train, whose examples have another order here.
-        """
-        return self._rows[split]
-
     def standardisation(self, layers: Sequence[int]) -> Standardisation:
         """Standardised features of some layers, with the parameters that standardise them."""
         return self._derived("standardisation", layers, self._standardise)
@@ -237,12 +232,12 @@ class ProbingData:
     @cached_property
     def _spans_digest(self) -> str:
         digest = hashlib.sha256()
-        for spans in map(np.stack, self._rows.values()):
+        for spans in map(np.stack, self.spans.values()):
             digest.update(repr(spans.shape).encode() + spans.tobytes())
         return digest.hexdigest()
 
     def _standardise(self, layers: Sequence[int]) -> Standardisation:
-        return standardise(self.vectors, layers, self._rows, self._project, self.device)
+        return standardise(self.vectors, layers, self.spans, self._project, self.device)
 
     def concatenated(self, first: int, layers: Sequence[int], room: int = 0) -> dict[str, Features]:
         """Features of one layer concatenated with those of each of some others, by split.

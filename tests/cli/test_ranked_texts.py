@@ -100,7 +100,7 @@ def test_everything_goes_by_the_ranking(tiny_bert, corpora, tmp_path, capsys):
     said = capsys.readouterr().out
     assert f"lets 0 of {few} negatives of dev pass" in " ".join(said.split())
     assert "mood@mean: 'glad' is the positive class." in " ".join(said.split())
-    assert "FPR at the threshold, best" in said
+    assert "FPR at the threshold for 1 %, best" in said
     # The order of texts is not shared in place of their predictions.
     assert with_sums({result.path: result}) == {}
     said = " ".join(capsys.readouterr().err.split())

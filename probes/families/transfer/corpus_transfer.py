@@ -55,6 +55,9 @@ _RATES = {"false_positive_rate": "FPR", "hit_rate": "recall"}
 """Names of the rates at a threshold, by metric."""
 
 
+_DEV = "dev of the training corpus"
+
+
 class Options(Frozen):
     """Options that a run with `--transfer` fills in."""
 
@@ -104,7 +107,7 @@ def _reason_without_transfer(task: Task, probe: ProbeSpec, level: Level) -> str:
                 note="Both ends of an exact 95 % interval over this corpus's test texts.",
             )
             for source, negatives in (
-                ("from dev of the training corpus", None),
+                (f"from {_DEV}", None),
                 ("from {negatives}", ...),
             )
             for metric, name in _RATES.items()
@@ -258,8 +261,8 @@ def _probe_predictions(
     context: TaskContext, probes: Sequence[StoredProbes], layers: Sequence[int]
 ) -> NDArray[Any]:
     """Predictions of probes on test. Shape (probes × L, n)."""
-    data, spans = context.data, context.data.spans("test")
-    return np.stack([x.of_examples(layer, data.vectors, spans) for x in probes for layer in layers])
+    of_examples = context.data.vectors, context.data.spans["test"]
+    return np.stack([x.of_examples(layer, *of_examples) for x in probes for layer in layers])
 
 
 def _replicates(context: TaskContext, predicted: NDArray[Any]) -> Replicates:
@@ -283,10 +286,7 @@ _NOTE = (
 
 
 def transfer_tables(results: Iterable[Result]) -> Iterator[Table]:
-    """A table of training × test corpora for each model, task and probe family.
-
-    Of tasks with a threshold, there is one of the rates too.
-    """
+    """Tables of training × test corpora for each model, task and probe family."""
     with_transfer = (result for result in results if NAME in result.evidence)
     groups = grouped(with_transfer, lambda x: (x.model.name, x.task.name, x.probe.family))
     for of, tested in groups.items():
@@ -297,7 +297,8 @@ def transfer_tables(results: Iterable[Result]) -> Iterator[Table]:
             for name in names
         )
         yield Table(f"{' · '.join(of)} · transfer", heads, tuple(rows), notes=(_NOTE,))
-        if not (sources := _threshold_sources(tested)):
+        rates = (row for x in tested for row in x.evidence[NAME].rows.with_metric("hit_rate"))
+        if not (sources := {str(x.axes.get("negatives", _DEV)) for x in rates}):
             continue
         pairs = list(product(tested, _RATES.items()))
         heads = "trained on", *(f"{x.corpus.name}\n{label}" for x, (_, label) in pairs)
@@ -305,20 +306,13 @@ def transfer_tables(results: Iterable[Result]) -> Iterator[Table]:
             TableRow.of(name, *(_rate_cell(result, name, metric) for result, (metric, _) in pairs))
             for name in names
         )
-        title = f"{' · '.join(of)} · transfer at a threshold from {listed(sources, 'or')}"
+        title = f"{' · '.join(of)} · transfer at a threshold from {listed(sorted(sources), 'or')}"
         yield Table(title, heads, tuple(rows), notes=(_RATES_NOTE + _NOTE,))
 
 
 def _best_layer(result: Result) -> str:
     """The best layer on dev in the head of a column."""
     return "no best layer" if result.best_number is None else f"layer {result.best_number}"
-
-
-def _threshold_sources(results: Iterable[Result]) -> list[str]:
-    """The texts from which thresholds were made, in words; none without any rate."""
-    rows = (row for x in results for row in x.evidence[NAME].rows.with_metric("hit_rate"))
-    negatives = dict.fromkeys(str(row.axes.get("negatives", "")) for row in rows)
-    return [name or "dev of the training corpus" for name in negatives]
 
 
 def _row_at_best(result: Result, trained_on: str, metric: str) -> Row | None:
