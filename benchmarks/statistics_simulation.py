@@ -17,7 +17,8 @@ Interchange: effects vary over the words that are exchanged, those of its contro
 Few documents: sentences of a document are alike, but are resampled one by one. Shared samples: all
 layers are fitted to the same bootstrap samples, which `--training` allows for.
 
-Ranked classes (`--ranking`): margins of two classes, against a floor that ranks them as well.
+Ranked classes (`--ranking`): margins of two classes, against a floor that ranks them as well; and
+thresholds of the layer that is best on the same texts.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from probes.statistics.metrics import metrics
 from probes.statistics.of_families.ratios import RatioParts, ratio_intervals
 from probes.statistics.of_families.strata import Strata
 from probes.statistics.partition import Partition, by_sentence, partition
+from probes.statistics.ranking_metrics import chosen_rate_interval, exact_interval, threshold_at
 from probes.statistics.replicates import Replicates, pooled, training_noise
 from probes.statistics.seeds import interval_over_seeds, mean_over_seeds
 from probes.statistics.significance import ALPHA, Errors, above_all, all_pairs, max_t
@@ -496,6 +498,51 @@ def compare_rankings(n_sets: int) -> None:
         print(f"| {n}, {auroc} |", *(f"{a:.1%}, {b:.1%} |" for a, b in pairs), flush=True)
 
 
+def chosen_thresholds(
+    n: int, size: int, shared: float, by: str, n_sets: int, n_layers: int = 19
+) -> tuple[float, float]:
+    """Shares of intervals that cover the true false-positive rate at the chosen layer's threshold.
+
+    Layers rank two classes of n texts of dev equally well. The one that is best there is chosen,
+    and its threshold at 1 % is from the same negatives. The first share is of the exact interval
+    of one layer, whose examples count singly; the second of `chosen_rate_interval`.
+
+    Args:
+        size: number of texts of a group, to which three tenths of the variance are due.
+        shared: share of the variance that all layers have in common; of 1, all layers are equal.
+        by: metric by which a layer is chosen, "auroc" or "recall_at_1_fpr".
+    """
+    group, of_group, covered = np.arange(n) // size, 0.3 if size > 1 else 0.0, np.zeros(2)
+    metric, k = metrics.get(by), n // 100
+    labels = np.repeat([0, 1], n)
+    gold = Gold(labels, np.arange(2 * n), ("a", "b"), np.zeros(2 * n, bool))
+    intervals = exact_interval(k, n), chosen_rate_interval(k, group, n_layers)
+    for number in range(n_sets):
+        rng = np.random.default_rng(number)
+
+        def noise(n_values: int, rng: np.random.Generator = rng) -> NDArray[np.float64]:
+            both, alone = (rng.standard_normal((x, n_values)) for x in (1, n_layers))
+            values: NDArray[np.float64] = np.sqrt(shared) * both + np.sqrt(1 - shared) * alone
+            return values
+
+        groups = np.tile(group, 2) + labels * n
+        margins = np.sqrt(1 - of_group) * noise(2 * n) + np.sqrt(of_group) * noise(2 * n)[:, groups]
+        chosen = (margins + 1.5 * labels)[np.argmax(metric(gold, margins + 1.5 * labels))]
+        rate = 1 - ndtr(threshold_at(0.01, chosen[:n]))
+        covered += [low <= rate <= high for low, high in intervals]
+    of_one, of_chosen = (covered / n_sets).tolist()
+    return of_one, of_chosen
+
+
+def compare_thresholds(n_sets: int) -> None:
+    """Print `chosen_thresholds` by how the layers are related, number of texts and groups."""
+    print("\n| negatives of dev, in groups of | independent | related | equal |")
+    print("| --- |" + " ---: |" * 3)
+    for by, n, size in product(("auroc", "recall_at_1_fpr"), (100, 300), (1, 5)):
+        pairs = [chosen_thresholds(n, size, shared, by, n_sets) for shared in (0.0, 0.5, 1.0)]
+        print(f"| {by}, {n}, {size} |", *(f"{a:.1%}, {b:.1%} |" for a, b in pairs), flush=True)
+
+
 GRID: dict[str, tuple[Any, ...]] = {
     "layers": (3, 7, 33),
     "samples": (3, 5, 10),
@@ -636,6 +683,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.ranking:
         compare_rankings(options.sets)
+        compare_thresholds(options.sets)
         return
     if options.training:
         compare_training()

@@ -12,6 +12,7 @@ from probes.measurements.table_cells import (
     group_cell,
     group_metric_title,
     interval_note,
+    ranking_name,
     score_cell,
     starred,
     task_head,
@@ -98,7 +99,14 @@ def evidence_tables(results: Sequence[Result]) -> dict[str, Sequence[Table]]:
 
 def _tables_of(measurement: Measurement, results: Sequence[Result]) -> Sequence[Table]:
     having = [x for x in results if measurement.own_record(x)]
-    return measurement_tables(measurement, having) if having else ()
+    by_ranking = grouped(having, lambda x: x.task.ranking)
+    return [
+        replace(table, title=f"{table.title} · {ranking_name(like[0])}")
+        if len(by_ranking) > 1
+        else table
+        for like in by_ranking.values()
+        for table in measurement_tables(measurement, like)
+    ]
 
 
 def tables_by_unit(results: Iterable[Result], name: str) -> Iterator[tuple[str, Sequence[Table]]]:

@@ -33,11 +33,12 @@ SAME_LEADERBOARD = ("limit", "dropped", "text", "probe_digest", "project")
 """Models are ranked on one text by one probe. A model may have several entries that differ in
 pooling or precision; the entry's name says which."""
 
-SAME_COLUMN = ("task_version", "task_metric", "view", "plug_ins")
+SAME_COLUMN = ("task_version", "task_metric", "task_fpr", "view", "plug_ins")
 """Further columns within one task of a leaderboard."""
 
 SAME_PAIR = (
-    *("text", "task_version", "task_metric", "probe_digest", "plug_ins", "project", "view"),
+    *("text", "task_version", "task_metric", "task_fpr", "probe_digest", "plug_ins", "project"),
+    "view",
 )
 """Two models of one run, on one task with one family of probes. They were fitted or checked by
 this version. Whoever has the predictions checks that both were scored on the same examples."""
@@ -45,7 +46,7 @@ this version. Whoever has the predictions checks that both were scored on the sa
 SAME_CHART = ("corpus", "text", "probe_digest", "pooling", "project")
 """A page or figure has one scale for all models, so their vectors are made alike, too."""
 
-SAME_CURVE = ("task", "task_version", "view", "task_metric", "silver", "plug_ins")
+SAME_CURVE = ("task", "task_version", "view", "task_metric", "task_fpr", "silver", "plug_ins")
 """Further columns within one chart."""
 
 SAME_LAYER_TABLE = ("corpus_digest", "pooling", "dtype", "project")
@@ -53,7 +54,7 @@ SAME_LAYER_TABLE = ("corpus_digest", "pooling", "dtype", "project")
 
 SAME_FLOOR = (
     *SAME_LAYER_TABLE,
-    *("task", "task_version", "view", "task_metric", "plug_ins", "probe_digest"),
+    *("task", "task_version", "view", "task_metric", "task_fpr", "plug_ins", "probe_digest"),
 )
 """A result and those of its random twins."""
 
@@ -88,6 +89,7 @@ NAMES = {
     "probe_digest": "probe specification",
     "project": "projection",
     "task_metric": "metric",
+    "task_fpr": "false-positive rate of thresholds",
 }
 """Columns that reasons call by another name."""
 

@@ -15,13 +15,18 @@ from probes.boards.floors import with_floor
 from probes.boards.overview import layer_lines
 from probes.common.errors import listed
 from probes.common.grouping import grouped
-from probes.measurements.table_cells import interval_note, metric_name, n_of, score_cell
-from probes.probing.resampled_scores import is_resampled
+from probes.measurements.table_cells import (
+    interval_note,
+    metric_name,
+    n_of,
+    score_cell,
+    why_not_resampled,
+)
 from probes.records.record import subject_title
 from probes.records.result import Result
 from probes.records.row import Row
 from probes.records.values import ends
-from probes.statistics.metrics import label_of
+from probes.statistics.metrics import label_of, quantity
 from probes.statistics.ranking_metrics import RANKING, RATE, RATES, recall_name
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 from probes.tasks.builtin import table_order
@@ -150,15 +155,10 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
     Each has a cell per result.
     """
     named_scores = [{**result.baselines, **result.references} for result in results]
-    for metric in (*RANKING, *_OF_RANKED_TASKS):
-        if any(metric_rows := [_row_below(result, metric) for result in results]):
-            cells = (
-                score_cell(x.value, x.interval, metric, note="" if x.value is not None else x.why)
-                if x
-                else NOTHING
-                for x in metric_rows
-            )
-            yield TableRow.of(f"{label_of(metric)}, best layer", *cells, faint=True)
+    for name, metric_rows in _rows_below(results):
+        if any(metric_rows):
+            cells = (NOTHING if x is None else _cell_below(x) for x in metric_rows)
+            yield TableRow.of(f"{name}, best layer", *cells, faint=True)
     gains = [r.row("conditional_probing", "added_points", r.best_layer) for r in results]
     if any(gains):
         cells = (
@@ -185,11 +185,24 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
     yield TableRow.of("n", *(n_of([result]) for result in results), faint=True)
 
 
+_AT_THRESHOLD = ("false_positive_rate", "hit_rate")
+
 _OF_RANKED_TASKS = (
     *(recall_name(rate) for rate in RATES if rate != RATE),
-    *("false_positive_rate", "hit_rate", "balanced_accuracy", "accuracy"),
+    *(*_AT_THRESHOLD, "balanced_accuracy", "accuracy"),
 )
 """Further metrics of tasks whose headline metric is a ranking."""
+
+
+def _rows_below(results: Sequence[Result]) -> Iterator[tuple[str, list[Row | None]]]:
+    """Names of the metrics below the layers, those at a threshold with its rate; and their rows."""
+    for metric in (*RANKING, *_OF_RANKED_TASKS):
+        if metric not in _AT_THRESHOLD:
+            yield label_of(metric), [_row_below(x, metric) for x in results]
+            continue
+        for rate in sorted({x.task.fpr for x in results if x.task.fpr is not None}):
+            name = f"{label_of(metric)} for {100 * rate:g} %"
+            yield name, [_row_below(x, metric) if x.task.fpr == rate else None for x in results]
 
 
 def _row_below(result: Result, metric: str) -> Row | None:
@@ -201,6 +214,12 @@ def _row_below(result: Result, metric: str) -> Row | None:
     return result.at(metric, result.best_number)
 
 
+def _cell_below(row: Row) -> Cell:
+    """A number of the best layer, or why it is missing."""
+    note, brackets = "" if row.value is not None else row.why, quantity(row.metric).skewed
+    return score_cell(row.value, row.interval, row.metric, brackets=brackets, note=note)
+
+
 def floor_notes(results: Sequence[Result]) -> Iterator[str]:
     """Notes on how layers were compared with the floor, if there is one."""
     compared = {result.task.name: result for result in results if result.floor}
@@ -208,7 +227,7 @@ def floor_notes(results: Sequence[Result]) -> Iterator[str]:
     kinds: dict[str, list[str]] = defaultdict(list)
     for name, test in tests.items():
         kind = "the interval compared with the floor as a plain number"
-        if not is_resampled(compared[name]):
+        if why_not_resampled(compared[name]):
             kind = "or, where there are no intervals, not above it"
         if test:
             kind = "paired test, p ≥ .05, corrected over layers"

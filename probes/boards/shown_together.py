@@ -28,7 +28,7 @@ from probes.extraction.models.model_names import pretrained_name
 from probes.frames.header_columns import values
 from probes.measurements.measurement import Measurement, get_measurement, measurements
 from probes.measurements.plugin_keys import plug_ins_text
-from probes.measurements.table_cells import metric_name, n_of
+from probes.measurements.table_cells import metric_name, n_of, ranking_name
 from probes.records.record import Record, corpus_title, model_title
 from probes.records.result import Result
 from probes.tasks.builtin import table_order
@@ -177,7 +177,8 @@ def _about(result: Result, same_task: Sequence[Result]) -> str:
     marks = f", version {result.task.version}" if len(versions) > 1 else ""
     if len(sources) > 1 and result.plug_ins:
         marks += f", {plug_ins_text(result.plug_ins)}"
-    return metric_name(result) + marks
+    rates = {x.task.fpr for x in same_task}
+    return (ranking_name(result) if len(rates) > 1 else metric_name(result)) + marks
 
 
 def model_order(label: str) -> tuple[str, bool, str]:

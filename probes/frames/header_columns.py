@@ -84,6 +84,7 @@ OF_TASKS = {
     "task": HeaderColumn(TEXT, lambda x: x.task.name),
     "task_version": HeaderColumn(WHOLE, lambda x: x.task.version),
     "task_metric": HeaderColumn(TEXT, lambda x: x.task.metric),
+    "task_fpr": HeaderColumn(NUMBER, lambda x: x.task.fpr),
     "probe": HeaderColumn(TEXT, lambda x: x.probe.family),
     "probe_spec": HeaderColumn(TEXT, lambda x: short_digest(x.probe.digest)),
     "probe_digest": HeaderColumn(TEXT, lambda x: x.probe.digest),

@@ -10,7 +10,7 @@ from probes.records.record import task_marks
 from probes.records.result import Result
 from probes.records.row import Row
 from probes.records.values import Interval
-from probes.statistics.metrics import label_of, lower_is_better, printed_score
+from probes.statistics.metrics import label_of, lower_is_better, metrics, printed_score
 from probes.statistics.partition import FEWEST
 from probes.statistics.significance import ALPHA, borderline, printed_p
 from probes.tables.table import NOTHING, Cell
@@ -95,17 +95,28 @@ def interval_note(results: Sequence[Result]) -> str:
 
 
 def few_note(results: Sequence[Result]) -> list[str]:
-    """A note on results with too few test documents or sentences; none if there are none."""
-    few = [result for result in results if result.examples.clusters < FEWEST]
-    units = " or ".join(dict.fromkeys(map(resampled_units, few)))
+    """A note on results without intervals and tests; none if there are none."""
+    few = [result for result in results if why_not_resampled(result)]
+    reasons = " or ".join(dict.fromkeys(map(why_not_resampled, few)))
     tasks = dict.fromkeys(result.task.name for result in few)
     of = f" of {listed(tasks, 'and')}" if 0 < len(few) < len(results) else ""
-    return [no_intervals(units, of)] * bool(few)
+    return [f"No intervals and no tests{of}: {reasons}."] * bool(few)
 
 
-def no_intervals(units: str, of: str = "") -> str:
+def no_intervals(units: str) -> str:
     """A note on a test split with too few documents or sentences."""
-    return f"No intervals and no tests{of}: fewer than {FEWEST} test {units}."
+    return f"No intervals and no tests: fewer than {FEWEST} test {units}."
+
+
+def why_not_resampled(result: Result) -> str:
+    """The reason why a result has neither intervals nor tests; empty if it has."""
+    examples, metric = result.examples, result.task.metric
+    if examples.clusters < FEWEST:
+        return f"fewer than {FEWEST} test {resampled_units(result)}"
+    if metric not in metrics or not metrics.get(metric).of_margins:
+        return ""
+    negatives, positives = (examples.labels[name][2] for name in examples.classes)
+    return metrics.get(metric).too_few((negatives, positives))
 
 
 def resampled_units(result: Result) -> str:
@@ -123,6 +134,12 @@ def starred(result: Result, layer: int) -> str:
 def metric_name(result: Result) -> str:
     """The headline metric with the view and silver labels: ``balanced acc., masked``."""
     return ", ".join([label_of(result.task.metric), *task_marks(result)])
+
+
+def ranking_name(result: Result) -> str:
+    """The headline metric with the rate of the threshold: ``AUROC, threshold for 1 % FPR``."""
+    name, fpr = metric_name(result), result.task.fpr
+    return name if fpr is None else f"{name}, threshold for {100 * fpr:g} % FPR"
 
 
 def task_head(result: Result, metric: str = "") -> str:

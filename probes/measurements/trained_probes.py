@@ -9,7 +9,7 @@ from probes.records.result import Result
 
 
 class Trained(NamedTuple):
-    """Probes trained on another corpus: their scores there, and their parameters."""
+    """Probes trained on another corpus: scores, with thresholds from negatives, and parameters."""
 
     result: Result
     parameters: Parameters

@@ -11,7 +11,7 @@ from probes.extraction.reading.views import plain_text
 from probes.measurements.measurement import NEGATIVES_THRESHOLD, Measured, measurement
 from probes.measurements.pivots import Pivot
 from probes.probing.scores import resolution, rows_above, true_rate
-from probes.probing.stored_probes import AT_ONCE, StoredProbes, why_not_applied
+from probes.probing.stored_probes import StoredProbes, why_not_transferred
 from probes.records.row import Row
 from probes.statistics.ranking_metrics import rate_interval, threshold_at
 
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 @measurement(
     NEGATIVES_THRESHOLD,
     after="scores",
-    missing=lambda task, probe, _: why_not_applied(probe) if task.fpr else "it has no threshold",
+    missing=lambda task, probe, _: (
+        why_not_transferred(probe) if task.fpr else "it has no threshold"
+    ),
     shows=(Pivot("from {negatives}", columns=("metric",), apart="task"),),
 )
 def negatives_threshold(context: TaskContext) -> Measured:
@@ -37,7 +39,6 @@ def negatives_threshold(context: TaskContext) -> Measured:
         UserError: a text has special tokens of the model's chat template.
     """
     from probes.extraction.reading.text_vectors import pieces_at
-    from probes.training.standardisation import SpanRows
 
     task, split, notes, rows = context.task, context.tokenizer, [], []
     if not (context.negatives and split and task.fpr and task.position):
@@ -56,11 +57,9 @@ def negatives_threshold(context: TaskContext) -> Measured:
     group = np.unique([x.document or x.id for x in sentences], return_inverse=True)[1]
     first = vectors.starts[index]
     spans = np.stack([first, first + vectors.lengths[index]], axis=1)
-    parts = [SpanRows.of(part) for part in np.array_split(spans, -(-n // AT_ONCE))]
     probes, axes = StoredProbes(context, context.layers), {"negatives": corpus.name}
     for layer, on_test in zip(context.layers, context.predicted(context.layers), strict=True):
-        of_layer = vectors.layer(layer)
-        margins = np.concatenate([probes.of_features(layer, x.means(of_layer)) for x in parts])
+        margins = probes.of_examples(layer, vectors, [spans])
         threshold = threshold_at(task.fpr, margins)
         rows.append(Row("threshold", threshold, layer, n=n, axes=axes))
         rows += rows_above(context.scorers["test"].gold, on_test > threshold, layer, axes)

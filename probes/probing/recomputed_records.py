@@ -19,9 +19,9 @@ from probes.common.arrays import Floats
 from probes.common.errors import UserError
 from probes.data.sentence import SPLITS
 from probes.data.splits import DROPPED
+from probes.measurements.table_cells import why_not_resampled
 from probes.probing.localisation import localisation, rows_of_gains, rows_of_scores
 from probes.probing.resampled_scores import (
-    is_resampled,
     resampled_scores,
     stored_mix_sums,
     stored_sums,
@@ -164,7 +164,7 @@ def _values_from_sums(
     metric = metrics.get(result.task.metric)
     try:
         values = np.array([metric.value(x.sum(0)) for x in sums])
-        if not is_resampled(result):
+        if why_not_resampled(result):
             return values, None
         draws = resample(sums[0].shape[0])
         replicates = [resampled_values(metric, x, draws) for x in sums]

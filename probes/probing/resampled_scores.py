@@ -18,6 +18,7 @@ from probes.common.errors import UserError
 from probes.common.terminal import progress
 from probes.frames.joined_results import results_with_evidence
 from probes.measurements.measurement import LOCALISATION, get_measurement, measurements
+from probes.measurements.table_cells import why_not_resampled
 from probes.probing.scores import (
     RANKED_RULES,
     RULE_SAMPLES,
@@ -33,7 +34,6 @@ from probes.records.result import SCORES, Result
 from probes.statistics.bootstrap import cluster_sums
 from probes.statistics.gold import Gold, Predictions
 from probes.statistics.metrics import Metric, metrics, ranks_margins
-from probes.statistics.partition import FEWEST
 from probes.statistics.replicates import Replicates
 from probes.statistics.sums import sparse_matrix
 
@@ -164,7 +164,7 @@ def replicates_of(
     layers: Sequence[int],
     path: Path,
 ) -> Replicates | None:
-    """The headline metric in every resample, from sums; None unless `is_resampled`.
+    """The headline metric in every resample, from sums; None if `why_not_resampled`.
 
     Args:
         sums: see `sums_of`, by layer.
@@ -175,7 +175,7 @@ def replicates_of(
     Raises:
         UserError: the sums do not give the recorded scores.
     """
-    if not is_resampled(result):
+    if why_not_resampled(result):
         return None
     metric = metrics.get(result.task.metric)
     try:
@@ -190,17 +190,6 @@ def replicates_of(
     spread = training_spread(result)
     of_training = (spread.sd, spread.df) if spread else ()
     return Replicates(stored_scores, metric, sums, layers, key, *of_training)
-
-
-def is_resampled(result: Result) -> bool:
-    """Whether its test examples lie in enough clusters, with enough of both classes."""
-    examples, metric = result.examples, metrics.get(result.task.metric)
-    if examples.clusters < FEWEST:
-        return False
-    if not metric.of_margins:
-        return True
-    negatives, positives = (examples.labels[name][2] for name in examples.classes)
-    return not metric.too_few((negatives, positives))
 
 
 def wrong_arrays_error(path: Path) -> UserError:

@@ -37,7 +37,7 @@ from probes.statistics.metrics import Metric, metrics, ranks_margins
 from probes.statistics.partition import Partition
 from probes.statistics.ranking_metrics import (
     RANKING,
-    exact_interval,
+    chosen_rate_interval,
     margin_parts,
     rate_interval,
     threshold_at,
@@ -358,26 +358,22 @@ def rows_above(
 def _threshold_notes(context: TaskContext) -> tuple[str, ...]:
     """The positive class, and what rate the negatives of dev can resolve.
 
-    None for a task without a threshold. The interval is of one layer: the threshold of the layer
-    that is best on the same dev split lets more pass.
+    None for a task without a threshold. The interval allows for the choice of the best layer on
+    the same dev split.
     """
     task, gold = context.task, context.scorers["dev"].gold
     if task.fpr is None:
         return ()
-    why = metrics.get(task.metric).too_few(context.scorers["test"].gold.class_sizes)
-    notes = [
-        f"{task.name}: {context.examples.classes[1]!r} is the positive class.",
-        *[f"{task.name}: no intervals and no tests, since there are {why}."] * bool(why),
-    ]
+    positive = f"{task.name}: {context.examples.classes[1]!r} is the positive class."
     n = gold.class_sizes[0]
     if not n:
-        return (*notes, f"{task.name}: no threshold, since there are no negatives in dev.")
+        return positive, f"{task.name}: no threshold, since there are no negatives in dev."
     k = int(task.fpr * n)
-    n_clusters = len(np.unique(gold.clusters[gold.sentence_index[gold.labels == 0]]))
-    rate = f"they are in {n_clusters:,} groups"
-    if n_clusters == n:
-        rate = f"{true_rate(*exact_interval(k, n))} for a layer not chosen on dev"
-    return (*notes, f"{task.name}: {resolution('dev', k, n)}; {rate}.")
+    cluster, n_layers = gold.clusters[gold.sentence_index[gold.labels == 0]], len(context.layers)
+    rate = true_rate(*chosen_rate_interval(k, cluster, n_layers))
+    rate += f" whichever of {n_layers:,} layers is best" * (n_layers > 1)
+    rate += ", if texts of a group are alike" * (len(np.unique(cluster)) < n)
+    return positive, f"{task.name}: {resolution('dev', k, n)}; {rate}."
 
 
 def resolution(of: str, k: int, n: int) -> str:

@@ -206,7 +206,7 @@ class ModelRun:
             elsewhere = self._elsewhere(task_name, family).items()
             # A probe trained anew elsewhere is another probe, and needs another record.
             settings["trained"] = {corpus: job.key for corpus, (_, job) in elsewhere}
-        if measurement == NEGATIVES_THRESHOLD and self.negatives:
+        if measurement in (NEGATIVES_THRESHOLD, TRANSFER) and self.negatives:
             settings["negatives"] = self.negatives.source.digest
         key = self.key_of(measurement, digest, settings)
         path = self.folder / record_name(task_name, family, measurement, key)
@@ -411,7 +411,10 @@ class ModelRun:
                     f"{peer.path}: the parameters of its probes are not in {cache} any more; run "
                     "again with --overwrite always."
                 )
-            trained[name] = Trained(as_result(record, peer.path), parameters)
+            thresholds = [x for x in run.jobs(NEGATIVES_THRESHOLD) if x.of == job.of]
+            evidence = filter(None, map(run.stored, thresholds if self.negatives else ()))
+            result = as_result(record, peer.path).with_evidence(*evidence)
+            trained[name] = Trained(result, parameters)
         return trained
 
     # What has been found.

@@ -127,3 +127,19 @@ def rate_interval(events: Floats, cluster: Ints) -> tuple[float, float]:
         variance = (sums**2).sum() / n**2 * n_clusters / max(1, n_clusters - 1)
         effective = min(n, rate * (1 - rate) / variance) if variance else n_clusters
     return exact_interval(rate * effective, effective)
+
+
+def chosen_rate_interval(k: int, cluster: Ints, n_layers: int) -> tuple[float, float]:
+    """95 % interval of the true rate above the threshold of the layer that was chosen.
+
+    Layers may be chosen by anything, also by the same negatives: the interval of each is exact at
+    level 1 − .05 / L (Bonferroni). Examples of a cluster count as alike, which they are at most.
+
+    Args:
+        k: number of negatives above the threshold of each layer.
+        cluster: cluster of each negative. Shape (n,).
+        n_layers: L, the number of layers among which one was chosen.
+    """
+    n, sizes = len(cluster), np.unique(cluster, return_counts=True)[1]
+    effective = float(n**2 / (sizes**2).sum())
+    return exact_interval(k / n * effective, effective, 0.025 / n_layers)

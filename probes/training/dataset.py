@@ -62,6 +62,9 @@ class ProbingData:
         width: H, features of an example.
         width_read: features of the blocks read for an example, including those that are projected.
         n_layers: layers of the model, including the embedding layer.
+        vectors: the stored vectors.
+        spans: by split; first and end row of each example's span in `vectors`, once per span. Each
+            (n, 2). Those of train are in training order.
     """
 
     def __init__(
@@ -78,11 +81,11 @@ class ProbingData:
         self.sets = self._sets()
         self.unit = (0.0, 1.0) if examples.classes else label_unit(examples.targets("train"))
         self.scorers = {split: Scorer(examples, split) for split in ("dev", "test")}
-        self._vectors, self._project = vectors, project
+        self.vectors, self._project = vectors, project
         self.n_layers = vectors.n_layers
         self._order = training_order(examples.splits["train"].sentence)
-        self._rows = {split: examples.rows(split, view, vectors) for split in SPLITS}
-        self._rows["train"] = [span[self._order] for span in self._rows["train"]]
+        self.spans = {split: examples.rows(split, view, vectors) for split in SPLITS}
+        self.spans["train"] = [span[self._order] for span in self.spans["train"]]
         hidden = vectors.manifest["model"]["hidden_size"]
         self.width = (project or hidden) * examples.n_spans
         # A block is in memory both before and after its projection.
@@ -96,7 +99,7 @@ class ProbingData:
     @property
     def ordered(self) -> bool:
         """Whether ranking metrics are computed: of two classes of texts, or of given vectors."""
-        task, given_vectors = self.examples.task, not self._vectors.manifest["model"]["window"]
+        task, given_vectors = self.examples.task, not self.vectors.manifest["model"]["window"]
         two = task.kind == "classification" and self.n_outputs == 2
         return two and (task.shape == "text" or given_vectors)
 
@@ -171,12 +174,12 @@ class ProbingData:
 
     @property
     def _narrow(self) -> int:
-        hidden: int = self._vectors.manifest["model"]["hidden_size"]
+        hidden: int = self.vectors.manifest["model"]["hidden_size"]
         return self._project or min(hidden, _NARROW)
 
     def _narrowed(self, room: int, layers: Sequence[int]) -> Standardisation:
         """Projected features of one layer, kept for the probes of all layers above."""
-        narrow = standardise(self._vectors, layers, self._rows, self._narrow, self.device)
+        narrow = standardise(self.vectors, layers, self.spans, self._narrow, self.device)
         kept = {split: self.computed_once(x, room) for split, x in narrow.features.items()}
         return narrow._replace(features=kept)
 
@@ -185,13 +188,12 @@ class ProbingData:
         """A copy for features in which each token of a text is an example."""
         tokens = copy(self)
         vars(tokens).pop("_spans_digest", None)
-        rows = {split: SpanRows.of(spans).rows.numpy() for split, (spans,) in self._rows.items()}
-        tokens._rows = {split: [np.stack([x, x + 1], axis=1)] for split, x in rows.items()}
+        tokens.spans = {split: [token_spans(spans)] for split, (spans,) in self.spans.items()}
         return tokens
 
     def lengths(self, split: str) -> Ints:
         """The number of tokens of each text. Shape (n,)."""
-        (spans,) = self._rows[split]
+        (spans,) = self.spans[split]
         return spans[:, 1] - spans[:, 0]
 
     def features(self, layers: Sequence[int], room: int = 0) -> dict[str, Features]:
@@ -214,18 +216,9 @@ class ProbingData:
     def _storage(self, room: int) -> Memory | Path:
         """Place where features are kept."""
         if not room:
-            return self._vectors.folder.parent
+            return self.vectors.folder.parent
         _MEMORY[self.device].room = room
         return _MEMORY[self.device]
-
-    def span_vectors(self, split: str, layer: int, part: slice) -> torch.Tensor:
-        """The mean vectors of the spans of some examples as they are, side by side. Shape (n, H).
-
-        Not of train, whose examples have another order here.
-        """
-        vectors = self._vectors.layer(layer)
-        spans = [SpanRows.of(rows[part]).means(vectors) for rows in self._rows[split]]
-        return torch.cat(spans, dim=1)
 
     def standardisation(self, layers: Sequence[int]) -> Standardisation:
         """Standardised features of some layers, with the parameters that standardise them."""
@@ -234,17 +227,17 @@ class ProbingData:
     def _derived(self, kind: str, layers: Sequence[int], make: Callable[[Sequence[int]], T]) -> T:
         """Cache of what is derived from stored vectors, keyed by layers and spans."""
         cache_key = kind, list(layers), self._project, self.device, self._spans_digest
-        return self._vectors.derived(repr(cache_key), lambda: make(layers))
+        return self.vectors.derived(repr(cache_key), lambda: make(layers))
 
     @cached_property
     def _spans_digest(self) -> str:
         digest = hashlib.sha256()
-        for spans in map(np.stack, self._rows.values()):
+        for spans in map(np.stack, self.spans.values()):
             digest.update(repr(spans.shape).encode() + spans.tobytes())
         return digest.hexdigest()
 
     def _standardise(self, layers: Sequence[int]) -> Standardisation:
-        return standardise(self._vectors, layers, self._rows, self._project, self.device)
+        return standardise(self.vectors, layers, self.spans, self._project, self.device)
 
     def concatenated(self, first: int, layers: Sequence[int], room: int = 0) -> dict[str, Features]:
         """Features of one layer concatenated with those of each of some others, by split.
@@ -355,6 +348,12 @@ class ProbingData:
             return predicted
         mean, deviation = self.unit
         return predicted.astype(np.float64) * deviation + mean
+
+
+def token_spans(spans: Ints) -> Ints:
+    """A span for each row of some spans: (n, 2) to (tokens, 2)."""
+    rows = SpanRows.of(spans).rows.numpy()
+    return np.stack([rows, rows + 1], axis=1)
 
 
 def label_unit(numbers: Array) -> tuple[float, float]:

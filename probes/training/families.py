@@ -32,7 +32,8 @@ MULTI_LAYER = "multi-layer"
 LIKE_LINEAR = ("linear", "token-mean", MULTI_LAYER)
 """Families whose probes are linear, and converge to one optimum."""
 
-_SHIPPED = ("mlp", *FOR_CLASSES, *READ_TOKENS, *LIKE_LINEAR)
+SHIPPED = ("mlp", *FOR_CLASSES, *READ_TOKENS, *LIKE_LINEAR)
+"""Families that are no plug-ins."""
 
 probe_families: Registry[FamilyFactory] = Registry("probe family")
 
@@ -72,7 +73,7 @@ def family_of(spec: ProbeSpec) -> ProbeFamily:
 
 def is_convex(spec: ProbeSpec) -> bool:
     """Whether the family's probes converge to one optimum. Built-in families need no torch here."""
-    if spec.family in _SHIPPED:
+    if spec.family in SHIPPED:
         return spec.family in LIKE_LINEAR
     return family_of(spec).convex
 
@@ -84,7 +85,7 @@ def is_seeded(spec: ProbeSpec) -> bool:
 
 def reads_tokens(spec: ProbeSpec) -> bool:
     """Whether the family reads all tokens of a text. Built-in families need no torch here."""
-    if spec.family in _SHIPPED:
+    if spec.family in SHIPPED:
         return spec.family in READ_TOKENS
     return family_of(spec).reads_tokens
 

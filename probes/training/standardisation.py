@@ -21,6 +21,7 @@ from torch.nn.functional import embedding_bag
 from probes.common.arrays import Ints
 from probes.compute.memory import device_of_sums, to_device
 from probes.extraction.reading.vectors import Sharded, StoredVectors
+from probes.records.parameters import Parameters, of_layer
 from probes.training.batches import READERS, evaluation_slices
 from probes.training.features import CACHED_ROWS, Features
 
@@ -78,6 +79,31 @@ def standardise(
         return Standardisation(features, mean, scale)
     narrow = projected(features, project, len(train))
     return Standardisation(narrow, mean, scale, narrow["train"].matrix, narrow["train"].scale)
+
+
+def restored_features(
+    vectors: StoredVectors,
+    layer: int,
+    spans: Sequence[Ints],
+    parameters: Parameters,
+    device: torch.device,
+) -> Features:
+    """Features of one layer, standardised and projected as stored parameters say.
+
+    Args:
+        vectors: of any corpus.
+        spans: first and end row of each example's span, once per span. Each (n, 2).
+        parameters: see `probes.records.parameters`.
+    """
+
+    def tensor(name: str) -> Tensor:
+        return torch.from_numpy(parameters[of_layer(layer, name)])[None].to(device)
+
+    features = Streamed([vectors.layer(layer)], spans, tensor("mean"), tensor("scale"), device)
+    if "projection" not in parameters:
+        return features
+    matrix = torch.from_numpy(parameters["projection"]).to(device)
+    return Projected(features, matrix, len(spans), tensor("projected-scale"))
 
 
 _SEED = 0

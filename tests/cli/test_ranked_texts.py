@@ -9,9 +9,12 @@ from scipy.stats import binomtest
 from sklearn.metrics import roc_auc_score, roc_curve
 from tiny_runs import run
 
+from probes.__main__ import main
 from probes.boards.floors import with_floor
+from probes.boards.rankings import make_rankings, named_candidates
 from probes.cli.fitted_probes import find_probe
 from probes.common.errors import UserError
+from probes.families.transfer.corpus_transfer import transfer_tables
 from probes.probing.recomputed_records import require_recomputed
 from probes.probing.resampled_scores import with_sums
 from probes.records.record_files import read_arrays
@@ -45,7 +48,7 @@ def corpora(tmp_path_factory):
 
 def run_on(model, folder, corpus, **settings):
     columns = {"corpus": corpus, "text": "text", "label": "mood", "metric": "auroc"}
-    return run(model, folder, limit=None, probes="linear", **{**columns, **settings})
+    return run(model, folder, limit=None, **{"probes": "linear", **columns, **settings})
 
 
 def threshold_of(margins, gold, rate):
@@ -97,7 +100,7 @@ def test_everything_goes_by_the_ranking(tiny_bert, corpora, tmp_path, capsys):
     said = capsys.readouterr().out
     assert f"lets 0 of {few} negatives of dev pass" in " ".join(said.split())
     assert "mood@mean: 'glad' is the positive class." in " ".join(said.split())
-    assert "FPR at the threshold, best" in said
+    assert "FPR at the threshold for 1 %, best" in said
     # The order of texts is not shared in place of their predictions.
     assert with_sums({result.path: result}) == {}
     said = " ".join(capsys.readouterr().err.split())
@@ -157,11 +160,21 @@ def test_labels_that_cannot_be_ranked(tiny_bert, corpora, tmp_path):
         run(tiny_bert, tmp_path, metric="auroc")
 
 
-def test_probe_and_threshold_are_applied_to_other_corpora(tiny_bert, corpora, tmp_path, capsys):
-    results = run_on(tiny_bert, tmp_path, corpora, evidence="none", transfer=True)
+@pytest.mark.parametrize(
+    "family", ["linear", "mlp", "token-mean", "token-max", "attention", "multi-layer"]
+)
+def test_probe_and_threshold_are_applied_to_other_corpora(
+    tiny_bert, corpora, tmp_path, capsys, family
+):
+    settings = {"probes": family, "positions": "all"}
+    results = run_on(tiny_bert, tmp_path, corpora, evidence="none", transfer=True, **settings)
     by_corpus = {result.corpus.name: result for result in results}
     for name, other in (("a", "b"), ("b", "a")):
         rows = by_corpus[name].evidence["corpus_transfer"].rows
+        # Another mean moves all margins alike, unless it is that of an MLP.
+        centred = {x.metric for x in rows.along("vectors")}
+        scores = {"transfer_score", "transfer_difference"} if family == "mlp" else set()
+        assert centred == {"false_positive_rate", "hit_rate", *scores}
         for layer in by_corpus[name].layers:
             for metric in ("false_positive_rate", "hit_rate"):
                 # Both have the same test texts, on which the other's probe was scored at home.
@@ -174,6 +187,64 @@ def test_probe_and_threshold_are_applied_to_other_corpora(tiny_bert, corpora, tm
                 )
                 own = rows.at(metric, layer, train=name)
                 assert own.value == by_corpus[name].at(metric, layer).value
-    said = capsys.readouterr().out
-    assert "transfer at a threshold" in said
-    assert "FPR" in said
+            score = rows.at("transfer_score", layer, train=other, vectors=None).value
+            assert score == by_corpus[other].score(layer)
+    said = " ".join(capsys.readouterr().out.split())
+    title = f"mood@all · {family} · transfer at a threshold from dev of the training corpus"
+    assert title in said
+    assert "FPR at the threshold from dev of the training corpus" in said
+
+
+def test_runs_with_several_rates_are_told_apart(tiny_bert, corpora, tmp_path, capsys):
+    settings = {"evidence": "none", "layers": "1", "threshold_from": corpora[1]}
+    results = {}
+    for rate in (0.05, 0.1):
+        (results[rate],) = run_on(tiny_bert, tmp_path, corpora[0], fpr=rate, **settings)
+    folder = str(tmp_path / "results")
+
+    def said(*command):
+        capsys.readouterr()
+        assert main([command[0], folder, *command[1:]]) == 0
+        return capsys.readouterr().out
+
+    lines = [line for line in said("show").splitlines() if "at the threshold" in line]
+    assert [line.split(",")[0] for line in lines] == [
+        *("FPR at the threshold for 5 %", "FPR at the threshold for 10 %"),
+        *("recall at the threshold for 5 %", "recall at the threshold for 10 %"),
+    ]
+    # One form in all cells: both ends.
+    rows = [results[x].at(y, 1) for y in ("false_positive_rate", "hit_rate") for x in results]
+    for line, row in zip(lines, rows, strict=True):
+        low, high = (f"{100 * end:.1f}" for end in row.interval)
+        assert f"{100 * row.value:.1f} [{low}, {high}]" in line
+        assert "±" not in line
+    evidence = " ".join(said("show", "--by", "negatives_threshold").split())
+    for rate, result in results.items():
+        assert f"AUROC, threshold for {100 * rate:g} % FPR" in evidence
+        (threshold,) = result.evidence["negatives_threshold"].rows.with_metric("threshold")
+        assert f"{threshold.value:.3f}".replace("0.", ".").replace("-", "−") in evidence
+    (ranking,) = make_rankings(named_candidates({x.path: x for x in results.values()}))
+    assert [why for _, why in ranking.apart] == ["false-positive rate of thresholds 0.05, not 0.1"]
+    assert main(["report", folder, "-o", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text("utf-8")
+    for rate in results:
+        assert f"mood@mean (AUROC, threshold for {100 * rate:g} % FPR)" in page
+
+
+def test_without_a_best_layer_transfer_names_none(tiny_bert, corpora, tmp_path):
+    corpus = tmp_path / "c.csv"
+    with open(corpora[0], encoding="utf-8") as file:
+        corpus.write_text("".join(x for x in file if "bad" not in x or "dev" not in x), "utf-8")
+    settings = {"evidence": "none", "layers": "1", "transfer": True}
+    results = run_on(tiny_bert, tmp_path, [str(corpus), corpora[1]], **settings)
+    scores, rates = transfer_tables(results)
+    assert scores.heads == ("trained on", "c, no best layer", "b, layer 1")
+    other = next(x for x in results if x.corpus.name == "b")
+    transferred = other.evidence["corpus_transfer"].rows.at(
+        "transfer_score", 1, train="c", vectors=None
+    )
+    assert [row[1] for row in scores.texts] == ["–", "–"]
+    assert scores.texts[0][2] == f"{100 * transferred.value:.1f}"
+    # The probe of c has no threshold.
+    assert rates.texts[0] == ("c", "–", "–", "–", "–")
+    assert "[" in rates.texts[1][3]

@@ -169,10 +169,46 @@ def test_what_is_left_out_or_known_is_counted(tiny_bert, rows, corpus, tmp_path,
     assert 'mood@match:"birds": texts of mixed that also occur in train: 7.' in text
 
 
+@pytest.mark.parametrize("family", ["linear", "token-max", "attention", "multi-layer"])
+def test_transfer_uses_the_threshold_of_the_negatives(
+    tiny_bert, rows, corpus, tmp_path, capsys, family
+):
+    """Another corpus with the same test texts, on which its probe has these rates at home."""
+    rng = random.Random(4)
+    others = [
+        x if x[3] == "test" else (random_text(rng, ("sun", "birds")[x[1] == "glad"]), *x[1:])
+        for x in rows
+    ]
+    corpora = [corpus, write(tmp_path / "others.csv", others, ("text", "mood", "author", "split"))]
+    negatives = write(tmp_path / "suns.csv", [(random_text(rng, "sun"),) for _ in range(40)])
+    settings = {"transfer": True, "evidence": "none", "probes": family, "positions": "all"}
+    results = run(
+        *(tiny_bert, tmp_path),
+        **{"limit": None, "corpus": corpora, "text": "text", "label": "mood", "metric": "auroc"},
+        **{"threshold_from": negatives, "fpr": 0.1, **settings},
+    )
+    of, from_dev = {x.corpus.name: x for x in results}, 0
+    for name, other in (("moods", "others"), ("others", "moods")):
+        transferred = of[name].evidence["corpus_transfer"].rows
+        for layer in of[name].layers:
+            for metric in ("false_positive_rate", "hit_rate"):
+                for train in of:
+                    at_home = row_of(of[train], metric, layer)
+                    axes = {"train": train, "negatives": "suns"}
+                    row = transferred.at(metric, layer, **axes)
+                    assert (row.value, row.interval) == (at_home.value, at_home.interval)
+                assert transferred.at(metric, layer, train=other) is None
+                from_dev += of[other].at(metric, layer).value == at_home.value
+    assert from_dev < 8  # the thresholds from dev are others
+    text = said(capsys)
+    assert f"mood@all · {family} · transfer at a threshold from suns" in text
+    assert "FPR at the threshold from suns" in text
+    assert "the threshold from dev of the training corpus" not in text
+
+
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"probes": "token-max", "positions": "all"}, "only linear, mlp, mean-difference"),
         ({"positions": "match:birds"}, 'no text of suns has the position match:"birds"'),
         ({"threshold_from": "", "evidence": "negatives_threshold"}, "it needs --threshold-from"),
     ],

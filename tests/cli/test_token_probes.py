@@ -1,11 +1,13 @@
 """Runs with probes that read all tokens of a text or several layers, against plain code."""
 
 import random
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.stats import spearmanr
 from tiny_runs import run
 from transformers import AutoModel, AutoTokenizer
 
@@ -37,6 +39,22 @@ def run_on_texts(model, texts, folder, **settings):
     return run(model, folder, limit=None, corpus=texts, twins=0, **{**usual, **settings})
 
 
+def tokens_of(path, texts):
+    """Vectors of the tokens of each text of test. Each (layers, tokens, H)."""
+    model, tokenizer = (
+        AutoModel.from_pretrained(path).eval(),
+        AutoTokenizer.from_pretrained(path),
+    )
+    tokens = []
+    for text in texts["text"][texts["split"] == "test"]:
+        with torch.no_grad():
+            states = model(**tokenizer(text, return_tensors="pt"), output_hidden_states=True)
+        # Without special tokens; stored in fp16.
+        layers = torch.stack(states.hidden_states)[:, 0, 1:-1]
+        tokens.append(layers.half().double().numpy())
+    return tokens
+
+
 PLAIN = pytest.mark.parametrize("made", [None], indirect=True, scope="module")
 """Without a projection."""
 
@@ -46,17 +64,7 @@ def made(request, tiny_bert, texts, tmp_path_factory):
     """Records of a run with their predictions and parameters, and the tokens of test texts."""
     folder = tmp_path_factory.mktemp("bags")
     results = run_on_texts(tiny_bert, texts, folder, project=request.param)
-    model, tokenizer = (
-        AutoModel.from_pretrained(tiny_bert).eval(),
-        AutoTokenizer.from_pretrained(tiny_bert),
-    )
-    tokens = []
-    for text in texts["text"][texts["split"] == "test"]:
-        with torch.no_grad():
-            states = model(**tokenizer(text, return_tensors="pt"), output_hidden_states=True)
-        # Without special tokens; stored in fp16.
-        layers = torch.stack(states.hidden_states)[:, 0, 1:-1]
-        tokens.append(layers.half().double().numpy())
+    tokens = tokens_of(tiny_bert, texts)
     found = {}
     for result in results:
         (path,) = folder.rglob(f"*-scores-{result.key[:8]}.json")
@@ -119,6 +127,45 @@ def test_stored_parameters_give_the_stored_predictions(made, family, label):
         assert np.array_equal(outputs.argmax(1)[clear], predicted[layer][clear])
     if (label, family) == ("mood", "attention") and "projection" not in parameters:
         assert result.score(1) > 0.9
+
+
+@pytest.mark.parametrize("project", [None, 5])
+def test_probes_transfer_by_their_stored_parameters(tiny_bert, texts, tmp_path, project):
+    """Classes and numbers; centred vectors have the mean of this corpus's tokens."""
+    other = texts.assign(text=[f"{x} and books" for x in texts["text"]]).iloc[::-1]
+    corpora = {"a": texts, "b": other}
+    for name, frame in corpora.items():
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    settings = {"label": "mood,length", "probes": FAMILIES[1:], "project": project}
+    settings |= {"transfer": True, "evidence": "none"}
+    paths = [str(tmp_path / f"{name}.csv") for name in corpora]
+    results = run_on_texts(tiny_bert, paths, tmp_path, **settings)
+    parameters = {x.key: read_parameters(tmp_path / "cache", x.key) for x in results}
+    of = {(x.corpus.name, x.task.name, x.probe.family): x for x in results}
+    assert len(of) == 16
+    compared = 0
+    for (corpus, task, family), result in of.items():
+        trained = of["ab".replace(corpus, ""), task, family]
+        stored, rows = parameters[trained.key], result.evidence["corpus_transfer"].rows
+        test = corpora[corpus][corpora[corpus]["split"] == "test"]
+        tokens = tokens_of(tiny_bert, corpora[corpus])
+        means = {x: y for x, y in parameters[result.key].items() if x.endswith(".mean")}
+        for layer, vectors in product(result.layers, (None, "centred")):
+            read = {**stored, **means} if vectors else stored
+            outputs = np.stack([outputs_of(family, read, layer, text) for text in tokens])
+            axes = {"train": trained.corpus.name, "vectors": vectors}
+            score = rows.at("transfer_score", layer, **axes).value
+            if task == "length@all":
+                expected, unclear = spearmanr(outputs[:, 0], test["length"]).statistic, 0.02
+            else:
+                classes = np.array(trained.examples.classes)
+                expected = (classes[outputs.argmax(1)] == test["mood"]).mean()
+                unclear = (abs(np.diff(outputs)) < 1e-3).mean() + 1e-9
+            # At layer 0 the largest token of many texts is the same, and rounding orders them.
+            tied = (task, family, layer) == ("length@all", "token-max", 0)
+            assert tied or score == pytest.approx(expected, abs=unclear)
+            compared += 1
+    assert compared == 16 * len(result.layers) * 2
 
 
 @PLAIN

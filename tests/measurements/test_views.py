@@ -307,5 +307,10 @@ def test_the_note_says_what_intervals_are_over_or_that_there_are_none():
     assert interval_note([enough]) == said
     of_pos = none.replace("tests:", "tests of pos:")
     assert interval_note([few, enough]) == f"{said} {of_pos}"
+    recall = {"metric": "recall_at_1_fpr", "labels": {"a": (9, 9, 299), "b": (9, 9, 300)}}
+    negatives = interval_note([make_result("recalls", clusters=599, **recall), enough])
+    assert negatives == f"{said} {none.replace('tests:', 'tests of recalls:')}".replace(
+        "20 test sentences", "300 negatives in test"
+    )
     documents = changed(enough, "examples", resampled="documents")
     assert "over test documents or sentences;" in interval_note([documents, enough])

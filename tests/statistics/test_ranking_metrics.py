@@ -5,7 +5,7 @@ import pytest
 from gold_by_hand import gold_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest, t
+from scipy.stats import beta, binomtest, t
 from sklearn.metrics import (
     accuracy_score,
     average_precision_score,
@@ -13,6 +13,7 @@ from sklearn.metrics import (
     roc_auc_score,
     roc_curve,
 )
+from statistics_simulation import chosen_thresholds
 
 from probes.probing.scores import _ranking_scores, intervals_by_metric, rows_above
 from probes.statistics.bootstrap import cluster_sums, draws_of, influence, interval, resample
@@ -21,6 +22,7 @@ from probes.statistics.partition import partition
 from probes.statistics.ranking_metrics import (
     RANKING,
     RATES,
+    chosen_rate_interval,
     mean_recall_to,
     rate_interval,
     recall_name,
@@ -161,6 +163,29 @@ def test_alike_examples_of_a_group_count_as_one():
     assert (low, high) == pytest.approx(tuple(exact), abs=0.02)
     mixed = rate_interval((np.arange(200) % 5 == 0).astype(float), cluster)
     assert mixed == pytest.approx(tuple(binomtest(40, 200).proportion_ci(method="exact")), abs=0.02)
+
+
+def test_the_interval_of_a_chosen_layer_is_exact_at_the_level_of_each():
+    level = binomtest(3, 300).proportion_ci(1 - 0.05 / 19, method="exact")
+    assert chosen_rate_interval(3, np.arange(300), 19) == pytest.approx(tuple(level))
+    # Groups of five that are alike: 60 texts, of which three fifths are above the threshold.
+    low, high = chosen_rate_interval(3, np.arange(300) // 5, 19)
+    assert low == pytest.approx(beta.ppf(0.025 / 19, 0.6, 60.4))
+    assert high == pytest.approx(beta.ppf(1 - 0.025 / 19, 1.6, 59.4))
+    # Kish: groups of 1 and 9 texts count as 100 / 82.
+    none = beta.ppf(0.975, 1, 100 / 82)
+    assert chosen_rate_interval(0, np.array([0] + [1] * 9), 1) == (0, pytest.approx(none))
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("size", [1, 5])
+@pytest.mark.parametrize("by", ["auroc", "recall_at_1_fpr"])
+def test_the_threshold_of_a_chosen_layer_has_a_valid_interval(by, size, shared):
+    of_one, of_chosen = chosen_thresholds(100, size, shared, by, 150)
+    print(f"{by}, groups of {size}, {shared:g} shared: {of_one:.1%}, {of_chosen:.1%} covered")
+    assert of_chosen >= 0.95 - 2.3 * np.sqrt(0.95 * 0.05 / 150)
+    # That of one layer is valid only if all layers are the same.
+    assert (of_one < 0.93) == (shared < 1)
 
 
 def test_rows_above_a_threshold():

@@ -23,16 +23,16 @@ from probes.common.grouping import grouped
 from probes.examples.examples import NotServedError
 from probes.extraction.reading.views import plain_text
 from probes.measurements.chart_views import Lines
-from probes.measurements.measurement import Level, Measured, measurement
+from probes.measurements.measurement import NEGATIVES_THRESHOLD, Level, Measured, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.table_cells import score_cell
 from probes.measurements.trained_probes import Trained
 from probes.probing.scores import rows_above
-from probes.probing.stored_probes import AT_ONCE, StoredProbes, why_not_applied
+from probes.probing.stored_probes import StoredProbes, why_not_transferred
 from probes.records.parameters import of_layer
 from probes.records.probe_spec import ProbeSpec
 from probes.records.result import Result
-from probes.records.row import AxisValue, Row
+from probes.records.row import AxisValue, Row, Rows
 from probes.records.values import Frozen, ends
 from probes.statistics.bootstrap import bounds, cluster_sums, draws_of, informative, interval
 from probes.statistics.metrics import metrics
@@ -51,6 +51,13 @@ _NAMED = 10
 """Number of labels that a note names; a task such as `lemma-script` may lack hundreds."""
 
 
+_RATES = {"false_positive_rate": "FPR", "hit_rate": "recall"}
+"""Names of the rates at a threshold, by metric."""
+
+
+_DEV = "dev of the training corpus"
+
+
 class Options(Frozen):
     """Options that a run with `--transfer` fills in."""
 
@@ -62,7 +69,7 @@ def _reason_without_transfer(task: Task, probe: ProbeSpec, level: Level) -> str:
     """The reason for not measuring a task and probe."""
     if task.kind == "multi-label":
         return "sets of labels are not transferred between corpora"
-    return why_not_applied(probe)
+    return why_not_transferred(probe)
 
 
 @measurement(
@@ -92,13 +99,18 @@ def _reason_without_transfer(task: Task, probe: ProbeSpec, level: Level) -> str:
         ),
         *(
             Pivot(
-                f"{name} at the threshold of the training corpus",
+                f"{name} at the threshold {source}",
                 (metric,),
                 columns=("task", "train", "vectors"),
+                where={"negatives": negatives},
                 apart="task",
                 note="Both ends of an exact 95 % interval over this corpus's test texts.",
             )
-            for metric, name in (("false_positive_rate", "FPR"), ("hit_rate", "recall"))
+            for source, negatives in (
+                (f"from {_DEV}", None),
+                ("from {negatives}", ...),
+            )
+            for metric, name in _RATES.items()
         ),
         Pivot(
             "cosine of the corpora's mean vectors", ("centroid_cosine",), columns=("task", "train")
@@ -121,7 +133,9 @@ def corpus_transfer(context: TaskContext) -> Measured:
     number of test examples whose label the training corpus lacks. These count as errors, as do
     labels that this corpus's train lacks; and the share of the word pieces of test that occur in
     the training corpus (after Pires et al. 2019, section 3), unless vectors were given. For tasks
-    with a threshold, the false-positive rate and the hit rate at the training corpus's threshold.
+    with a threshold, the false-positive rate and the hit rate at that of the probe: from dev of the
+    training corpus, or with the axis `negatives` from the corpus of `--threshold-from`. A ranking
+    has no rows of centred vectors where these add a constant to all margins.
 
     Raises:
         NotServedError: no other corpus has scores of such examples.
@@ -186,7 +200,7 @@ def _transfer_rows(context: TaskContext, name: str, trained: Trained) -> Iterato
     layers = [x for x in context.layers if of_layer(x, "weight") in trained.parameters]
     ours, theirs = context.parameters(layers), trained.parameters
     # A probe subtracts a stored mean: with our mean in its place, it reads centred vectors.
-    means = {of_layer(x, "mean"): ours[of_layer(x, "mean")] for x in layers}
+    means = {array: values for array, values in ours.items() if array.endswith(".mean")}
     outputs = context.examples.predictions(trained.result.examples.classes)
     probes = [
         StoredProbes(context, layers, parameters, outputs)
@@ -200,11 +214,15 @@ def _transfer_rows(context: TaskContext, name: str, trained: Trained) -> Iterato
     if draws_of(context.scorers["test"].gold, replicates.metric) is not None:
         between = interval(replicates.values - np.tile(own_replicates.values, (2, 1)))
         p = p_values_of([own_replicates, replicates], [(i % n, n + i) for i in range(2 * n)])
+    # All probes but MLPs are linear in their mean, which does not change the order of examples.
+    only_moved = context.data.as_margins and context.spec.family != "mlp"
     for index, (vectors, layer) in enumerate(product((None, "centred"), layers)):
         axes = {"train": name, "vectors": vectors}
         pair = ends(informative(bounds(between[index])))
-        yield Row("transfer_score", replicates.scores[index], layer, axes=axes)
-        yield Row("transfer_difference", differences[index], layer, *pair, p=p[index], axes=axes)
+        if not (vectors and only_moved):
+            score, difference = replicates.scores[index], differences[index]
+            yield Row("transfer_score", score, layer, axes=axes)
+            yield Row("transfer_difference", difference, layer, *pair, p=p[index], axes=axes)
         yield from _rates(context, trained.result, layer, predicted[index], axes)
     for layer in layers:
         our_mean, their_mean = means[of_layer(layer, "mean")], theirs[of_layer(layer, "mean")]
@@ -222,13 +240,18 @@ def _rates(
     margins: NDArray[Any],
     axes: Mapping[str, AxisValue],
 ) -> Iterator[Row]:
-    """Rates on test at the threshold that goes with probes; none for tasks without thresholds.
+    """Rates on test at the threshold that goes with probes; none where there is no threshold.
 
     Args:
-        trained: the scores of the corpus that the probes were trained on.
+        trained: the scores of the corpus that the probes were trained on, with the threshold from
+            negatives among their evidence if that is to be used.
         margins: their margins on test. Shape (n,).
     """
     threshold = trained.at("threshold", layer, "dev")
+    if context.negatives:
+        rows = (trained.evidence_rows(NEGATIVES_THRESHOLD) or Rows()).with_metric("threshold")
+        threshold = next((row for row in rows if row.layer == layer), None)
+        axes = {**axes, **(threshold.axes if threshold else {})}
     if threshold and threshold.value is not None:
         is_above = margins > np.float32(threshold.value)
         yield from rows_above(context.scorers["test"].gold, is_above, layer, axes)
@@ -237,16 +260,9 @@ def _rates(
 def _probe_predictions(
     context: TaskContext, probes: Sequence[StoredProbes], layers: Sequence[int]
 ) -> NDArray[Any]:
-    """Predictions of probes on test, grouped by layer. Shape (probes × L, n)."""
-    n = len(context.examples.targets("test"))
-    of_layers = []
-    for layer in layers:
-        predictions = []
-        for first in range(0, n, AT_ONCE):
-            some = context.data.span_vectors("test", layer, slice(first, first + AT_ONCE))
-            predictions.append([probe.of_features(layer, some) for probe in probes])
-        of_layers.append(np.concatenate(predictions, axis=1))
-    return np.concatenate(np.stack(of_layers, axis=1))
+    """Predictions of probes on test. Shape (probes × L, n)."""
+    of_examples = context.data.vectors, context.data.spans["test"]
+    return np.stack([x.of_examples(layer, *of_examples) for x in probes for layer in layers])
 
 
 def _replicates(context: TaskContext, predicted: NDArray[Any]) -> Replicates:
@@ -270,33 +286,47 @@ _NOTE = (
 
 
 def transfer_tables(results: Iterable[Result]) -> Iterator[Table]:
-    """A table of training × test corpora for each model, task and probe family."""
+    """Tables of training × test corpora for each model, task and probe family."""
     with_transfer = (result for result in results if NAME in result.evidence)
     groups = grouped(with_transfer, lambda x: (x.model.name, x.task.name, x.probe.family))
     for of, tested in groups.items():
         names = [result.corpus.name for result in tested]
-        heads = "trained on", *(f"{x.corpus.name}, layer {x.best_layer}" for x in tested)
+        heads = "trained on", *(f"{x.corpus.name}, {_best_layer(x)}" for x in tested)
         rows = (
             TableRow.of(name, *(_transfer_cell(result, name) for result in tested))
             for name in names
         )
         yield Table(f"{' · '.join(of)} · transfer", heads, tuple(rows), notes=(_NOTE,))
-        if all(result.task.fpr is None for result in tested):
+        rates = (row for x in tested for row in x.evidence[NAME].rows.with_metric("hit_rate"))
+        if not (sources := {str(x.axes.get("negatives", _DEV)) for x in rates}):
             continue
-        pairs = list(product(tested, (("FPR", "false_positive_rate"), ("recall", "hit_rate"))))
-        heads = "trained on", *(f"{x.corpus.name}\n{label}" for x, (label, _) in pairs)
+        pairs = list(product(tested, _RATES.items()))
+        heads = "trained on", *(f"{x.corpus.name}\n{label}" for x, (_, label) in pairs)
         rows = (
-            TableRow.of(name, *(_rate_cell(result, name, metric) for result, (_, metric) in pairs))
+            TableRow.of(name, *(_rate_cell(result, name, metric) for result, (metric, _) in pairs))
             for name in names
         )
-        title = f"{' · '.join(of)} · transfer at a threshold"
+        title = f"{' · '.join(of)} · transfer at a threshold from {listed(sorted(sources), 'or')}"
         yield Table(title, heads, tuple(rows), notes=(_RATES_NOTE + _NOTE,))
+
+
+def _best_layer(result: Result) -> str:
+    """The best layer on dev in the head of a column."""
+    return "no best layer" if result.best_number is None else f"layer {result.best_number}"
+
+
+def _row_at_best(result: Result, trained_on: str, metric: str) -> Row | None:
+    """A corpus's row of probes of another one, or its own, at its best layer, not centred."""
+    for row in result.evidence[NAME].rows.with_metric(metric):
+        at = row.layer, row.axes.get("train"), row.axes.get("vectors")
+        if at == (result.best_number, trained_on, None):
+            return row
+    return None
 
 
 def _rate_cell(result: Result, trained_on: str, metric: str) -> Cell:
     """A rate on a corpus at the threshold of another one, or of itself, at its best layer."""
-    rows = result.evidence[NAME].rows
-    row = rows.at(metric, result.best_layer, train=trained_on, vectors=None)
+    row = _row_at_best(result, trained_on, metric)
     if row is None or row.value is None:
         return Cell(NOTHING)
     return score_cell(row.value, row.interval, metric, brackets=True)
@@ -304,7 +334,6 @@ def _rate_cell(result: Result, trained_on: str, metric: str) -> Cell:
 
 def _transfer_cell(result: Result, trained_on: str) -> Cell:
     """The score of a corpus's probes at the best layer of another corpus, or of itself."""
-    record = result.evidence[NAME]
-    row = record.rows.at("transfer_score", result.best_layer, train=trained_on, vectors=None)
-    is_own = trained_on == result.corpus.name and result.best_number is not None
+    row = _row_at_best(result, trained_on, "transfer_score")
+    is_own = trained_on == result.corpus.name
     return score_cell(row.value, None, result.task.metric, best=is_own) if row else Cell(NOTHING)
