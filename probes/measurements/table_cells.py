@@ -110,8 +110,10 @@ def no_intervals(units: str, of: str = "") -> str:
 
 def resampled_units(result: Result) -> str:
     """The plural name of what intervals and tests resample."""
-    name = result.examples.resampled
-    return "texts" if result.task.shape == "text" and name == "sentences" else name
+    name, group = result.examples.resampled, result.corpus.group
+    if name == "documents":
+        return f"groups ({group})" if group else name
+    return "texts" if result.task.shape == "text" else name
 
 
 def starred(result: Result, layer: int) -> str:

@@ -364,11 +364,15 @@ def _threshold_notes(context: TaskContext) -> tuple[str, ...]:
     task, gold = context.task, context.scorers["dev"].gold
     if task.fpr is None:
         return ()
-    why = metrics.get(task.metric).too_few(context.scorers["test"].gold.class_sizes)
-    notes = [
-        f"{task.name}: {context.examples.classes[1]!r} is the positive class.",
-        *[f"{task.name}: no intervals and no tests, since there are {why}."] * bool(why),
-    ]
+    classes = context.examples.classes
+    notes = [f"{task.name}: {classes[1]!r} is the positive class."]
+    for split, sizes in ((x, context.scorers[x].gold.class_sizes) for x in ("dev", "test")):
+        if not all(sizes):
+            label, absent = classes if sizes[0] else classes[::-1]
+            only = f"all {max(sizes):,} examples of {split} are {label!r}"
+            notes += [f"{task.name}: {only}, so nothing is ranked; add some that are {absent!r}."]
+        elif split == "test" and (why := metrics.get(task.metric).too_few(sizes)):
+            notes += [f"{task.name}: no intervals and no tests, since there are {why}."]
     n = gold.class_sizes[0]
     if not n:
         return (*notes, f"{task.name}: no threshold, since there are no negatives in dev.")
