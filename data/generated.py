@@ -66,7 +66,7 @@ NOTATIONS: Mapping[str, Callable[[int], str]] = {"digits": str, "words": number_
 """Functions that write a number, by genre; both genres have the same numbers."""
 
 
-def numbers_of() -> dict[str, list[int]]:
+def numbers_by_split() -> dict[str, list[int]]:
     """The numbers from 0 to 99 of each split."""
     numbers = random.Random(0).sample(range(END), END)
     return {"train": numbers[:60], "dev": numbers[60:80], "test": numbers[80:]}
@@ -75,7 +75,7 @@ def numbers_of() -> dict[str, list[int]]:
 def numeracy() -> dict[str, tuple[Sentence, ...]]:
     """Make the sentences, which are always the same; notations take turns."""
     splits = {}
-    for split, numbers in numbers_of().items():
+    for split, numbers in numbers_by_split().items():
         draw = random.Random(split)
         splits[split] = tuple(
             _list_sentence(

@@ -202,6 +202,8 @@ def _source(
         has_groups = request.group or all(row.document for row in table.rows)
         split_by = "document" if has_groups else "sentence"
     require_splits(splits, split_by, f"--corpus {name}")
+    if request.split_by and splits >= set(SPLITS):
+        warn(f"--split-by {request.split_by}: has no effect, since --corpus {name} has all splits")
     # The same files may be read in other ways.
     settings = {
         flag: getattr(request, flag)
@@ -232,6 +234,7 @@ def _source(
         layers=frozenset(column.layer for column in columns.values()),
         from_user=True,
         columns=columns,
+        group=request.group,
         split_by=None if splits >= set(SPLITS) else split_by,
     )
 
@@ -249,7 +252,7 @@ def _read_labelled(source: Source, table: LabelledRows) -> Corpus:
         all_rows = [sentence for part in parts.values() for sentence in part]
         return source.corpus({"train": all_rows, "dev": (), "test": ()}, notes)
     flag = f"--corpus {source.name}"
-    splits, cut = cut_missing_splits(parts, source.split_by or "sentence", flag)
+    splits, cut = cut_missing_splits(parts, source.split_by or "sentence", flag, source.group)
     if table.text:
         require_shared_labels(splits, source.columns.values(), flag)
         train_documents = {text.document for text in splits["train"]} - {""}

@@ -142,6 +142,7 @@ class Source:
             without them, and the digest of its other annotation does not depend on them.
         absent: layers of such files that were not found.
         tasks: the tasks of a run that names none; the standard ones if this is empty.
+        group: column that stands for documents; empty if none is named.
         loader: makes the corpus in place of `read_files`, if it was stored when it was read before.
         limit, drop_overlap, split_by: see `CorpusRequest`.
     """
@@ -160,6 +161,7 @@ class Source:
     further: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     absent: frozenset[str] = frozenset()
     tasks: tuple[str, ...] = ()
+    group: str = ""
     loader: Callable[[Source], Corpus] | None = field(default=None, compare=False, repr=False)
     limit: int | None = None
     drop_overlap: bool = False

@@ -102,7 +102,9 @@ def require_splits(present: Collection[str], split_by: SplitBy | None, flag: str
         )
 
 
-def cut_missing_splits(parts: Parts, split_by: SplitBy, flag: str) -> tuple[Splits, dict[str, int]]:
+def cut_missing_splits(
+    parts: Parts, split_by: SplitBy, flag: str, group: str = ""
+) -> tuple[Splits, dict[str, int]]:
     """Cut missing splits from the end of train, each a tenth of its sentences.
 
     Without a train split, all sentences are put together, in order, and divided into three.
@@ -110,6 +112,7 @@ def cut_missing_splits(parts: Parts, split_by: SplitBy, flag: str) -> tuple[Spli
     Args:
         split_by: unit that stays whole.
         flag: how error messages refer to the corpus, e.g. ``--corpus ewt``.
+        group: column that stands for documents, for error messages.
 
     Returns:
         the three splits, and notes with the number of sentences that were cut.
@@ -125,7 +128,8 @@ def cut_missing_splits(parts: Parts, split_by: SplitBy, flag: str) -> tuple[Spli
     elif not cut:
         return result, {}
     sentences, notes = result["train"], {}
-    units = _split_units(sentences, split_by, flag)
+    noun = "texts" if any(sentence.whole for sentence in sentences) else "sentences"
+    units = _split_units(sentences, split_by, flag, noun, group or "document")
     for split in cut:
         indices: list[int] = []
         while len(indices) < math.ceil(SHARE * len(sentences)) and units:
@@ -134,20 +138,27 @@ def cut_missing_splits(parts: Parts, split_by: SplitBy, flag: str) -> tuple[Spli
         origin = "train" if "train" in parts else "all"
         notes[f"{split} sentences cut from {origin}, by {split_by}"] = len(indices)
     if not units:
+        several = {"sentence": noun, "document": f"values of {group}" if group else "documents"}
         raise UserError(
-            f"{flag}: too few {split_by}s to cut {' and '.join(cut)} from"
+            f"{flag}: too few {several[split_by]} to cut {' and '.join(cut)} from"
             + ("; try --split-by sentence." if split_by == "document" else ".")
         )
     result["train"] = tuple(sentences[i] for i in sorted(i for unit in units for i in unit))
     return result, notes
 
 
-def _split_units(sentences: Sequence[Sentence], split_by: SplitBy, flag: str) -> list[list[int]]:
+def _split_units(
+    sentences: Sequence[Sentence], split_by: SplitBy, flag: str, noun: str, group: str
+) -> list[list[int]]:
     """Indices of the sentences of each unit, units in order of their first sentence."""
     n_without = sum(not sentence.document for sentence in sentences)
     if split_by == "document" and n_without:
-        some = f"{n_without:,} of {len(sentences):,} sentences name no document"
-        reason = some if n_without < len(sentences) else "has no document boundaries"
+        some = f"{n_without:,} of {len(sentences):,} {noun} name no {group}"
+        reason = (
+            some
+            if group != "document" or n_without < len(sentences)
+            else "has no document boundaries"
+        )
         raise UserError(f"{flag}: {reason}; use --split-by sentence.")
     units: dict[str | int, list[int]] = defaultdict(list)
     for i, sentence in enumerate(sentences):

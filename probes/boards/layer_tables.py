@@ -221,7 +221,12 @@ def _cell_below(row: Row) -> Cell:
 
 
 def floor_notes(results: Sequence[Result]) -> Iterator[str]:
-    """Notes on how layers were compared with the floor, if there is one."""
+    """Notes on best layers without a star, and on how layers were compared with the floor."""
+    ranked = [x for x in results if any(_row_below(x, metric) for metric in RANKING)]
+    best = {x.task.name: x.best_number for x in ranked if x.is_floored(x.best_number or 0)}
+    if best:  # rows below the layers are about them
+        layers = ", ".join(f"{task} {layer}" for task, layer in best.items())
+        yield f"Best layer on dev, without ★ since not above the floor: {layers}."
     compared = {result.task.name: result for result in results if result.floor}
     tests = {name: result.floor_test for name, result in compared.items()}
     kinds: dict[str, list[str]] = defaultdict(list)

@@ -19,7 +19,12 @@ from probes.common.errors import UserError, listed
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.frames.measurement_tables import findings_of
-from probes.measurements.measurement import Measurement, corpus_measurements, probe_measurements
+from probes.measurements.measurement import (
+    BY_FLAG,
+    Measurement,
+    corpus_measurements,
+    probe_measurements,
+)
 from probes.measurements.pivots import Pivot
 from probes.measurements.plugin_keys import plugin_failure
 from probes.records.record import Record
@@ -139,10 +144,9 @@ def _evidence_of_task(
         if r.probe.family == family and r.evidence_rows(evidence.name)
     }
     if not measured_results:
-        raise UserError(
-            f"{where}: no {evidence.name} of these results; measure it with --evidence "
-            f"{evidence.name}."
-        )
+        flags = {name: f"--{flag}" for flag, name in BY_FLAG.items()}
+        flag = flags.get(evidence.name, f"--evidence {evidence.name}")
+        raise UserError(f"{where}: no {evidence.name} of these results; measure it with {flag}.")
     tasks = list(dict.fromkeys(r.task.name for r in measured_results.values()))
     if len(tasks) > 1:
         raise UserError(f"{name} shows one task: give --task {' or '.join(tasks)}.")

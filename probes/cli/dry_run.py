@@ -17,6 +17,7 @@ from probes.run.model_run import ModelRun
 from probes.run.plan import Stage, stages_of
 from probes.tables.printing import printer
 from probes.tables.table import Table, TableRow
+from probes.tasks.task import layers_at
 from probes.tasks.validation import TaskError
 
 
@@ -125,18 +126,18 @@ class _ModelPlan:
 
     def _expected(self, job: Job) -> FitsPerLayer:
         """Layers of evidence behind scores that remain to be made."""
-        if self._run.missing(job):
+        config, n_layers = self._run.config, self._run.n_layers
+        layers = layers_at(self._examples[job.task].task.site, self._layers, n_layers)
+        if not layers or self._run.missing(job):
             return {}
-        typed = has_types(self._examples[job.task])
-        layers, config = self._layers, self._run.config
         # The best layer is unknown; a middle one is mostly neither first nor last, as the best is.
         request = EvidenceRequest(
             layers,
-            self._run.n_layers,
+            n_layers,
             config.seeds,
             config.level,
             probe=PROBES[job.family],
             best=layers[len(layers) // 2],
-            typed=typed,
+            typed=has_types(self._examples[job.task]),
         )
         return job.definition.extent(request)

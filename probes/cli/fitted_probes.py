@@ -16,9 +16,10 @@ from probes.common.errors import UserError, listed
 from probes.common.registry import did_you_mean
 from probes.frames.joined_results import read_result
 from probes.records.parameters import FOLDABLE, caches_of, folded, of_layer, read_parameters
+from probes.records.probe_spec import PROBES
 from probes.records.record import corpus_title
 from probes.records.result import Result
-from probes.training.families import MULTI_LAYER, READ_TOKENS
+from probes.training.families import reads_several
 
 if TYPE_CHECKING:
     from probes.training.layer_probe import LayerProbe
@@ -101,7 +102,7 @@ def find_probe(
     results = _results_named(results, folder, "task", task, lambda r: r.task.name)
     results = _results_named(results, folder, "probe family", family, lambda r: r.probe.family)
     if family not in FOLDABLE:
-        reads_more = family in (*READ_TOKENS, MULTI_LAYER)
+        reads_more = family in PROBES and reads_several(PROBES[family])
         kind = "reads more than one vector" if reads_more else "is a plug-in"
         raise UserError(f"{folder}: {family} {kind}; name one of {', '.join(FOLDABLE)}.")
     if len(results) > 1:

@@ -138,12 +138,15 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
         if folders := [str(run.folder) for run in runs if run.results]:
             progress.say(f"tables of what is done: python -m probes show {shlex.join(folders)}")
         raise
-    except Exception:
+    except Exception as failure:
         # The tables show what was finished; what fails in writing them must not hide the error.
         try:
             _close(runs)
         except (UserError, OSError) as error:
-            progress.warn(f"the tables are not written ({described(error)}); run again for them")
+            if str(error) != str(failure):
+                progress.warn(
+                    f"the tables are not written ({described(error)}); run again for them"
+                )
         raise
     _close(runs)
     results = {run.paths[r.key]: r for run in runs for r in run.results.values()}

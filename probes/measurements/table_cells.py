@@ -121,8 +121,10 @@ def why_not_resampled(result: Result) -> str:
 
 def resampled_units(result: Result) -> str:
     """The plural name of what intervals and tests resample."""
-    name = result.examples.resampled
-    return "texts" if result.task.shape == "text" and name == "sentences" else name
+    name, group = result.examples.resampled, result.corpus.group
+    if name == "documents":
+        return f"groups ({group})" if group else name
+    return "texts" if result.task.shape == "text" else name
 
 
 def starred(result: Result, layer: int) -> str:

@@ -364,16 +364,22 @@ def _threshold_notes(context: TaskContext) -> tuple[str, ...]:
     task, gold = context.task, context.scorers["dev"].gold
     if task.fpr is None:
         return ()
-    positive = f"{task.name}: {context.examples.classes[1]!r} is the positive class."
+    classes = context.examples.classes
+    notes = [f"{task.name}: {classes[1]!r} is the positive class."]
+    for split, sizes in ((x, context.scorers[x].gold.class_sizes) for x in ("dev", "test")):
+        if not all(sizes):
+            label, absent = classes if sizes[0] else classes[::-1]
+            only = f"all {max(sizes):,} examples of {split} are {label!r}"
+            notes += [f"{task.name}: {only}, so nothing is ranked; add some that are {absent!r}."]
     n = gold.class_sizes[0]
     if not n:
-        return positive, f"{task.name}: no threshold, since there are no negatives in dev."
+        return (*notes, f"{task.name}: no threshold, since there are no negatives in dev.")
     k = int(task.fpr * n)
     cluster, n_layers = gold.clusters[gold.sentence_index[gold.labels == 0]], len(context.layers)
     rate = true_rate(*chosen_rate_interval(k, cluster, n_layers))
     rate += f" whichever of {n_layers:,} layers is best" * (n_layers > 1)
     rate += ", if texts of a group are alike" * (len(np.unique(cluster)) < n)
-    return positive, f"{task.name}: {resolution('dev', k, n)}; {rate}."
+    return (*notes, f"{task.name}: {resolution('dev', k, n)}; {rate}.")
 
 
 def resolution(of: str, k: int, n: int) -> str:

@@ -32,6 +32,8 @@ class CorpusRecord(Frozen):
     sentences: dict[str, Count]
     words: dict[str, Count]
     notes: dict[str, Count]
+    group: str = ""
+    """Column of the user's own data that stands for documents; empty if none was named."""
     limit: int | None
     limited: bool
     """Whether the limit left sentences out."""

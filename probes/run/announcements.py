@@ -73,12 +73,15 @@ def announce_own_dtype(source: ModelSource, dtype: DType) -> None:
     )
 
 
-def announce_corpus(corpus: Corpus, seconds: float) -> None:
-    """Describe a corpus that has been read, with a line for each of its notes."""
+def announce_corpus(corpus: Corpus, seconds: float, group: str = "") -> None:
+    """Describe a corpus, with a line for each of its notes; `group` as in `Source`."""
     sentences, words = corpus_counts(corpus)
     counts = f"{per_split(sentences)} sentences, {per_split(words)} words"
+    alike = "sentences, texts or examples"
+    other_words = {f"{x} document": f"{x} {group or 'document'}" for x in ("by", "name no")}
     if any(sentence.whole for sentence in corpus):
-        counts = f"{per_split(sentences)} texts"
+        counts, alike = f"{per_split(sentences)} texts", "texts"
+        other_words = {" sentences ": " texts ", "by sentence": "by text", **other_words}
     if corpus.items:
         counts = f"{len(corpus.items):,} items"
     progress.say(
@@ -93,13 +96,17 @@ def announce_corpus(corpus: Corpus, seconds: float) -> None:
         fingerprint=corpus.fingerprint,
     )
     for note, count in corpus.notes.items():
-        progress.say(f"        {note}: {count:,}", "corpus note", what=note, count=count)
+        said = note  # the record keeps the note as it is
+        for word, other in other_words.items():
+            said = said.replace(word, other)
+        progress.say(f"        {said}: {count:,}", "corpus note", what=note, count=count)
     documents = {sentence.document for sentence in corpus.splits.get("test", ())} - {""}
     if has_few(documents):
         n_docs = counted(len(documents), "named document or group", "named documents or groups")
+        n_docs = f"{counted(len(documents), 'group')} ({group})" if group else n_docs
         progress.warn(
             f"{corpus.name}: {n_docs} in test; with fewer than {FEWEST} there are no intervals and "
-            "no tests, since sentences, texts or examples of one may be alike; put more into test"
+            f"no tests, since {alike} of one may be alike; put more into test"
         )
 
 

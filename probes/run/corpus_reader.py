@@ -352,7 +352,9 @@ class CorpusReader:
         if unwritten := Counter(key for chat in rendered for key in chat.unwritten):
             counts = ", ".join(f"{key} ({n:,})" for key, n in sorted(unwritten.items()))
             self.description.notes["not written by the chat template"] = counts
-            progress.warn(f"{self.name}: the chat template does not write {counts}")
+            if (said := (self.words.chats.digest, counts)) not in self.corpus.said:
+                self.corpus.said.add(said)
+                progress.warn(f"{self.name}: the chat template does not write {counts}")
         return hashlib.sha256(repr([chat.text for chat in rendered]).encode()).hexdigest()
 
     def stored(self, key: ReadingKey) -> Store:

@@ -257,8 +257,9 @@ class LazyCorpus:
     """A corpus, read when it is first needed."""
 
     source: Source
+    said: set[tuple[str, str]] = field(default_factory=set)
+    """Subjects of messages that appear once for all models."""
     _examples: dict[tuple[str, ViewName], Examples | Exception] = field(default_factory=dict)
-    _announced: set[tuple[str, ViewName]] = field(default_factory=set)
 
     def examples(self, task: Task, hiding: ViewName) -> Examples:
         """The examples of a task, collected once for all sites; see `collect_examples`.
@@ -292,8 +293,8 @@ class LazyCorpus:
     def announce(self, examples: Examples) -> None:
         """Describe the examples of a task, once for all models."""
         plain = examples.task.at(None)
-        if (about := (plain.name, examples.view)) not in self._announced:
-            self._announced.add(about)
+        if (about := (plain.name, examples.view)) not in self.said:
+            self.said.add(about)
             announce_task(replace(examples, task=plain))
 
     @cached_property
@@ -326,7 +327,7 @@ class LazyCorpus:
         """The sentences; counts and fingerprint are printed when they are read."""
         clock = time.perf_counter()
         corpus = self.source.load()
-        announce_corpus(corpus, time.perf_counter() - clock)
+        announce_corpus(corpus, time.perf_counter() - clock, self.source.group)
         return corpus
 
 

@@ -107,6 +107,7 @@ def _corpus_record(run: ModelRun, task: Task | None) -> CorpusRecord:
         sentences=sentences,
         words=words,
         notes=dict(corpus.notes),
+        group=source.group,
         limit=run.config.limit,
         limited=corpus.limited,
     )

@@ -35,7 +35,7 @@ from probes.run.inputs import LazyCorpus, LazyModel
 from probes.run.jobs import Job, layers_of
 from probes.run.settings import options_of
 from probes.run.task_choice import LeftOutError, Omission, Omissions
-from probes.tasks.task import Task, layers_at
+from probes.tasks.task import Task, layers_at, plain_name
 from probes.tasks.validation import TaskError
 from probes.training.families import MULTI_LAYER, why_unfit
 
@@ -309,7 +309,7 @@ class ModelRun:
         if task:
             layers = layers_at(task.site, layers, n_layers)
         if task and (reason := why_unfit(job.family, task.kind, is_bag=task.is_bag)):
-            self.omissions.not_made(f"{task.name} · {job.family}", reason)
+            self.omissions.not_made(f"{plain_name(task.name)} · {job.family}", reason)
             return None
         if not job.definition.is_evidence:
             if not layers:
@@ -330,6 +330,8 @@ class ModelRun:
         """The reason why evidence is not made for the task and probe of a job; empty if it is."""
         task, definition = self.task(job.task), job.definition
         assert task
+        if reason := why_unfit(job.family, task.kind, is_bag=task.is_bag):
+            return reason  # there are no scores either
         lacking = definition.missing_annotation(self.corpus.layers)
         return lacking or definition.missing(task, PROBES[job.family], self.config.level)
 

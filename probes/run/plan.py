@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import product
 
 from probes.common.errors import UserError, counted
 from probes.common.terminal import progress
 from probes.data.find import find_corpus
 from probes.data.sources import Source
 from probes.extraction.models.model_files import n_configured_layers
-from probes.measurements.measurement import (
-    get_measurement,
-)
+from probes.extraction.models.model_names import VECTORS
+from probes.measurements.measurement import get_measurement
+from probes.records.probe_spec import PROBES
 from probes.records.record_files import Index
 from probes.records.result import SCORES
 from probes.run.config import RunConfig
@@ -27,6 +28,7 @@ from probes.run.task_choice import (
     require_measurable,
     require_pairs,
 )
+from probes.training.families import reads_tokens
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,11 @@ def model_runs(
         if n_layers is not None:
             layers_of(config, n_layers, model.source.name)
     require_pairs(config, len(models))
+    for model, family in product(models, config.probes):
+        in_memory = model.in_memory is not None and not model.in_memory.reads_text
+        if (in_memory or model.name_given.startswith(VECTORS)) and reads_tokens(PROBES[family]):
+            why = f"reads all tokens of a text, and {model.source.name} has one vector for each"
+            raise UserError(f"--probes {family}: {why}; leave it out.")
     corpus, omissions = LazyCorpus(source), Omissions()
     tasks = choose_tasks(config, corpus, omissions) if config.trains_probes else []
     require_measurable(config, corpus)

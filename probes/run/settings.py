@@ -155,10 +155,10 @@ def _conflicts(config: RunConfig) -> Iterator[tuple[object, str]]:
         config.transfer and not probed,
         f"--measurements {measured}: --transfer needs scores; add scores to these.",
     )
-    yield (
-        other_sites and not probed,
-        f"--sites {sites}: applies to scores only; add scores to --measurements.",
-    )
+    of_scores = {f"--sites {sites}": other_sites, f"--positions {positions}": positions != "mean"}
+    for setting, is_changed in of_scores.items():
+        applies = f"{setting}: applies to scores only; add scores to --measurements."
+        yield is_changed and not probed, applies
     yield (
         other_sites and config.layers == (0,),
         f"--layers 0: not a block; --sites {sites} needs layers from 1.",

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import product
 
-from probes.common.errors import UserError
+from probes.common.errors import UserError, counted
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.data.items import KINDS, Kind
+from probes.data.sentence import Corpus
+from probes.data.sources import LabelColumn
 from probes.examples.scoring import require_metrics
 from probes.measurements.measurement import Request, corpus_measurements, get_measurement
 from probes.measurements.plugin_keys import plugin_failure
@@ -117,6 +119,7 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
         )
     ranking = config.ranked_by, config.fpr if config.metric else None
     own_tasks = {x.name: x for x in (task_of(*of, *ranking) for of in product(columns, positions))}
+    column_by_needs = {(x.layer,): x for x in columns}
     usual = corpus.source.tasks or ("standard",)
     default = (*own_tasks, *usual, *included_tasks(config.include))
     feature_tasks, reasons = _of_treebank(config, corpus, own_tasks)
@@ -127,6 +130,8 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
         if name in reasons:
             continue
         task = own_tasks[name] if name in own_tasks else tasks.get(name)
+        if config.metric and task.needs in column_by_needs:
+            _require_two_classes(config.metric, column_by_needs[task.needs], corpus.value)
         try:
             require_metrics(task)
         except UserError as error:
@@ -139,14 +144,15 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
         elif all(unfit := [why_unfit(x, task.kind, is_bag=task.is_bag) for x in config.probes]):
             if name in config.tasks:
                 raise UserError(f"--tasks {name}: {unfit[0]}; add linear to --probes.")
-            omissions.skip(name, unfit[0])
+            reasons[name] = unfit[0]
         else:
             served_tasks += [task.on(corpus.layers).at(site) for site in config.task_sites]
     for name, reason in reasons.items():
         if name in config.tasks:
             raise UserError(f"--tasks {name}: {reason}; leave it out, or choose another --corpus.")
-        if columns and name in STANDARD:
-            # Nobody expects standard tasks from a table of labels: not worth a line.
+        if not served_tasks or (columns and name in STANDARD):
+            # Nobody expects standard tasks from a table of labels: not worth a line. If no task is
+            # left, the error below has the reasons.
             omissions.skipped[name] = reason
         else:
             omissions.skip(name, reason)
@@ -163,17 +169,28 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
                 f"group{reason}; leave it out, or choose another --corpus."
             )
     if not served_tasks:
-        reason = _listed({**omissions.skipped, **omissions.failed})
+        all_reasons = {**omissions.skipped, **omissions.failed}
+        reason = _listed({x: all_reasons[x] for x in own_tasks if x in all_reasons} or all_reasons)
         raise UserError(f"--corpus {corpus.source.name} serves no task{reason}.")
     return served_tasks
 
 
+def _require_two_classes(metric: str, column: LabelColumn, corpus: Corpus) -> None:
+    """Check that a label column has the two classes that a metric ranks."""
+    labels = {x for sentence in corpus for x in sentence.layer(column.layer)} - {None}
+    names = ", ".join(sorted(map(str, labels))[:5]) + ", …" * (len(labels) > 5)
+    several = f"{counted(len(labels), 'class', 'classes')} ({names})"
+    kinds = {"regression": "numbers", "multi-label": "sets of classes"}
+    if column.kind in kinds or len(labels) != 2:
+        raise UserError(
+            f"--metric {metric}: ranks two classes, and {column.name} has "
+            f"{kinds.get(column.kind, several)}; give a column of two, or leave --metric out."
+        )
+
+
 def _listed(reasons: Mapping[str, str]) -> str:
-    return (
-        f" ({'; '.join(f'{name}: {reason}' for name, reason in reasons.items())})"
-        if reasons
-        else ""
-    )
+    listed_reasons = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+    return f" ({listed_reasons})" if reasons else ""
 
 
 def _of_treebank(

@@ -90,6 +90,11 @@ def reads_tokens(spec: ProbeSpec) -> bool:
     return family_of(spec).reads_tokens
 
 
+def reads_several(spec: ProbeSpec) -> bool:
+    """Whether a probe reads several vectors: all tokens of a text, or several layers."""
+    return spec.family == MULTI_LAYER or reads_tokens(spec)
+
+
 def why_unfit(family: str, kind: str, *, is_bag: bool = False) -> str:
     """The reason why a family has no probes for tasks of a kind; empty if it has.
 
@@ -115,8 +120,7 @@ def why_not_convex(spec: ProbeSpec, use: str) -> str:
         return ""  # of a stored result whose family is not loaded
     if not is_convex(spec):
         return f"only convex probes {use}"
-    reads_several = spec.family == MULTI_LAYER or reads_tokens(spec)
-    return f"only probes of one vector {use}" if reads_several else ""
+    return f"only probes of one vector {use}" if reads_several(spec) else ""
 
 
 @probe_family(PROBES["linear"])
@@ -176,7 +180,7 @@ def token_max(spec: ProbeSpec) -> ProbeFamily:
 
 
 @probe_family(PROBES["attention"])
-def attention(spec: ProbeSpec) -> ProbeFamily:
+def attention_probe(spec: ProbeSpec) -> ProbeFamily:
     """Weighted means of the scores of a text's tokens, with `spec.hidden` learnt weightings."""
     from probes.training.token_probes import Attention
 

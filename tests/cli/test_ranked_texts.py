@@ -116,11 +116,29 @@ def test_without_negatives_in_dev_there_is_no_threshold(tiny_bert, corpora, tmp_
     )
     assert result.examples.labels["bad"][1] == 0
     assert result.at("threshold", 1, "dev").value is None
-    assert result.notes[-1] == "mood@mean: no threshold, since there are no negatives in dev."
+    n = result.examples.labels["glad"][1]
+    assert result.notes[1:] == (
+        f"mood@mean: all {n} examples of dev are 'glad', so nothing is ranked; add some that are "
+        "'bad'.",
+        "mood@mean: no threshold, since there are no negatives in dev.",
+    )
     said = capsys.readouterr().out
     assert result.best_number is None
     assert "AUROC" in said
     assert ", best layer" not in said
+
+
+def test_a_test_split_of_one_class_is_explained_in_one_line(tiny_bert, corpora, tmp_path, capsys):
+    corpus = tmp_path / "c.csv"
+    with open(corpora[0], encoding="utf-8") as file:
+        corpus.write_text("".join(x for x in file if "glad" not in x or "test" not in x), "utf-8")
+    (result,) = run_on(tiny_bert, tmp_path, str(corpus), evidence="none", layers="1")
+    n = result.examples.labels["bad"][2]
+    assert result.score(1) is None
+    line = f"mood@mean: all {n} examples of test are 'bad', so nothing is ranked; add some that are"
+    assert result.notes[1] == f"{line} 'glad'."
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.count(line) == 1
 
 
 def test_the_option_and_its_rate_make_other_records(tiny_bert, corpora, tmp_path):
@@ -153,9 +171,26 @@ def test_settings_that_are_refused(settings, says):
         validate({"text": "text", "label": "mood", **settings})
 
 
-def test_labels_that_cannot_be_ranked(tiny_bert, corpora, tmp_path):
-    with pytest.raises(UserError, match="auroc ranks two classes, and train of 'a' has 3"):
-        run_on(tiny_bert, tmp_path, corpora[0], label="kind")
+def test_labels_that_cannot_be_ranked(tiny_bert, corpora, tmp_path, capsys):
+    remedy = "give a column of two, or leave --metric out."
+    for label, has in (("kind", "3 classes (x, y, z)"), ("score", "numbers")):
+        path = tmp_path / f"{label}.csv"
+        with open(corpora[0], encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        with path.open("w", encoding="utf-8", newline="") as file:
+            table = csv.DictWriter(file, [*rows[0], "score"])
+            table.writeheader()
+            table.writerows({**row, "score": f"{i / 8}"} for i, row in enumerate(rows))
+        capsys.readouterr()
+        with pytest.raises(UserError) as caught:
+            run_on(tiny_bert, tmp_path, str(path), label=f"mood,{label}")
+        line = f"--metric auroc: ranks two classes, and {label} has {has}; {remedy}"
+        assert str(caught.value) == line
+        assert "failed" not in capsys.readouterr().err
+        # A column that no task is asked of may be of any kind.
+        (result,) = run_on(tiny_bert, tmp_path, str(path), label=f"mood,{label}",
+                tasks="mood@mean", evidence="none", layers="1")  # fmt: skip
+        assert result.task.name == "mood@mean"
     with pytest.raises(UserError, match="--metric auroc: ranks two classes of your own labels"):
         run(tiny_bert, tmp_path, metric="auroc")
 

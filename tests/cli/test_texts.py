@@ -154,6 +154,45 @@ def test_the_mean_of_all_tokens_is_the_mean(
     assert f"{first[-3]} [{first[-2]} {first[-1]}] [SEP]\n" in said
 
 
+def test_lines_on_texts_speak_of_texts_and_name_the_column_of_groups(
+    tiny_bert, texts, tmp_path, capsys, short_schedule
+):
+    rows = pd.read_csv(texts)
+    rows["text"] = rows["text"].where(rows.index % 8 > 0, "the dog")
+    for path, who in (("few", rows.index // 16), ("many", rows.index // 2 % 80)):
+        rows.assign(who=who).to_csv(tmp_path / f"{path}.csv", index=False)
+    (few,) = run_on_texts(tiny_bert, tmp_path / "few.csv", tmp_path, group="who")
+    said, table = capsys.readouterr()
+    assert "        dev texts cut from all, by who: 16\n" in table
+    assert "        test texts that also occur in train: 2\n" in table
+    assert "few: 1 group (who) in test; with fewer than 20 " in table
+    assert "no tests, since texts of one may be alike; put more into test\n" in table
+    assert "sentences" not in table
+    assert "No intervals and no tests: fewer than 20 test groups (who).\n" in said
+    assert few.corpus.group == "who"
+    assert few.corpus.notes["dev sentences cut from all, by document"] == 16
+    run_on_texts(tiny_bert, tmp_path / "few.csv", tmp_path / "b")
+    said, table = capsys.readouterr()
+    assert "        test texts cut from all, by text: 16\n" in table
+    assert "fewer than 20 test texts.\n" in said
+    rows = rows.assign(split=["train", "dev", "test", "test"] * 40, who=[*range(80)] * 2)
+    rows.to_csv(tmp_path / "many.csv", index=False)
+    run_on_texts(tiny_bert, tmp_path / "many.csv", tmp_path, group="who")
+    said, table = capsys.readouterr()
+    assert "95 % interval over test groups (who);" in said
+    assert "test document" not in said
+
+
+def test_the_best_layer_is_named_if_it_has_no_star(
+    tiny_bert, texts, tmp_path, capsys, short_schedule
+):
+    (result,) = run_on_texts(tiny_bert, texts, tmp_path, label="kind", twins=0)
+    best = result.best_number
+    said = capsys.readouterr().out
+    assert "★" not in said.partition("Best layer")[0]
+    assert f"Best layer on dev, without ★ since not above the floor: kind@mean {best}.\n" in said
+
+
 def test_chats_are_read_at_roles(tiny_chat, texts, tmp_path, capsys, short_schedule):
     rows = pd.read_csv(texts)
     rows["chat"] = [
@@ -211,8 +250,8 @@ def test_tools_dates_and_templates_in_memory_are_in_vectors_and_keys(
     path = tmp_path / "calls.jsonl"
     pd.DataFrame(rows).to_json(path, orient="records", lines=True)
     given = {"text": "", "messages": "chat", "positions": "mean", "twins": 0}
-    (deaf,) = run_on_texts(tiny_chat, path, tmp_path, **given)
-    assert "does not write name (80), tool_calls (80)" in capsys.readouterr().err
+    deaf, _ = run_on_texts(tiny_chat, path, tmp_path, **{**given, "twins": 1})
+    assert capsys.readouterr().err.count("does not write name (80), tool_calls (80)") == 1
     assert deaf.provenance["not written by the chat template"] == "name (80), tool_calls (80)"
     file = tiny_chat / "chat_template.jinja"
     folder = tmp_path / "tiny-chat"

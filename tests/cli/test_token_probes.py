@@ -1,6 +1,7 @@
 """Runs with probes that read all tokens of a text or several layers, against plain code."""
 
 import random
+import re
 from itertools import product
 
 import numpy as np
@@ -12,6 +13,7 @@ from tiny_runs import run
 from transformers import AutoModel, AutoTokenizer
 
 from probes import LayerProbe, read_probe
+from probes.cli.commands import cache
 from probes.common.errors import UserError
 from probes.records.parameters import read_parameters
 from probes.records.record_files import read_arrays
@@ -231,8 +233,9 @@ def test_what_reads_all_tokens_is_refused_elsewhere_before_a_model_is_loaded(
     line = "token-mean probes read all tokens of a text; use --positions all"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("probes.run.inputs.LazyModel.encoder", None)
-        with pytest.raises(UserError, match=f"mood@mean: {line}"):
+        with pytest.raises(UserError, match=rf"serves no task \(mood@mean: {line}\)\.$"):
             run_on_texts(tiny_bert, texts, tmp_path, positions="mean", **label)
+        assert "skipped" not in capsys.readouterr().err
         with pytest.raises(UserError, match=f"--tasks pos: {line}"):
             run(tiny_bert, tmp_path, tasks="pos", probes="token-mean")
     two = run_on_texts(
@@ -240,7 +243,25 @@ def test_what_reads_all_tokens_is_refused_elsewhere_before_a_model_is_loaded(
     )
     names = [(x.task.name, x.probe.family) for x in two]
     assert names == [("mood@last", "linear"), ("mood@all", "linear"), ("mood@all", "token-mean")]
-    assert f"mood@last · token-mean: {line}" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"mood@last · token-mean: {line}" in said
+    mixed = {"positions": "last,all", "label": "mood", "probes": "linear,token-mean", "layers": "1"}
+    mixed |= {"sites": "block,mid", "evidence": "full", "dry_run": True}
+    run_on_texts(tiny_bert, texts, tmp_path / "planned", **mixed)
+    said, table = capsys.readouterr()
+    assert table.count("left out mood@last") == 1  # once for both sites
+    assert "mood@last · token-mean" not in said
+    assert "mood@all · token-mean" in said
+    run_on_texts(tiny_bert, texts, tmp_path / "planned", **{**mixed, "layers": "0,1"})
+    planned = re.findall(
+        "training_variance +mood@(all|last)@mid · linear +(.*?),", capsys.readouterr().out
+    )
+    assert planned == [("last", "1 layer"), ("all", "1 layer")]
+    # Not the six arrays of two positions, nor the lengths of bags.
+    stores = cache.find_stores(tmp_path / "cache" / "vectors")
+    assert [(entry.state, entry.layers) for entry in stores] == [("whole", 3)]
+    with pytest.raises(UserError, match="--positions all: applies to scores only; add scores"):
+        run_on_texts(tiny_bert, texts, tmp_path, positions="all", measurements="geometry")
 
 
 def test_evidence_is_gathered_where_it_is_defined(tiny_bert, texts, tmp_path, short_schedule):

@@ -271,6 +271,13 @@ def test_with_few_groups_in_test_nothing_is_tested(n, tmp_path, capsys):
     assert table.notes == (none, floor) if n == 19 else "±" in table.notes[0]
 
 
+def test_probes_of_all_tokens_are_refused(tmp_path):
+    given = probes.Vectors({0: X}, Y, splits=["train", "dev", "test"] * 100, name="mine")
+    line = "--probes attention: reads all tokens of a text, and mine has one vector for each; leave"
+    with pytest.raises(probes.UserError, match=line):
+        probed(given, tmp_path, probes="linear,attention")
+
+
 X = np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32)
 Y = np.arange(300) % 2
 

@@ -184,7 +184,7 @@ def test_no_number_is_in_two_splits():
     sizes = {split: len(numbers) for split, numbers in parts.items()}
     assert sizes == {"train": 60, "dev": 20, "test": 20}
     assert set.union(*parts.values()) == set(range(100))
-    assert parts == {split: set(numbers) for split, numbers in g.numbers_of().items()}
+    assert parts == {split: set(numbers) for split, numbers in g.numbers_by_split().items()}
 
 
 def test_numbers_are_always_the_same():

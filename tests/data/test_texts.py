@@ -2,8 +2,10 @@
 
 import json
 
+import pytest
 from table_files import write_rows
 
+from probes.common.errors import UserError
 from probes.data.chats import chat_of, texts_of
 from probes.data.find import find_corpus
 from probes.data.labelled import find_columns
@@ -118,3 +120,23 @@ def test_chats_keep_all_keys_and_tools(tmp_path):
     }
     assert len(digests) == 3
     assert source.identity["chats"]
+
+
+def test_messages_name_the_column_of_groups(tmp_path, capsys):
+    path = write_rows(
+        tmp_path / "a.jsonl", [{**r, "who": "w"[: i % 3]} for i, r in enumerate(ROWS)]
+    )
+    with pytest.raises(UserError) as caught:
+        source_of_texts(path, group="who").load()
+    assert str(caught.value) == "--corpus a: 4 of 12 texts name no who; use --split-by sentence."
+    one = write_rows(tmp_path / "b.jsonl", [{**row, "who": "one"} for row in ROWS])
+    for asked, several in (({"group": "who"}, "values of who"), ({"limit": 1}, "texts")):
+        path = one if "group" in asked else write_rows(tmp_path / "c.jsonl", ROWS[:2])
+        with pytest.raises(UserError, match=f"too few {several} to cut test and dev from"):
+            source_of_texts(path, **asked).load()
+    splits = [{**r, "split": ("train", "dev", "test")[i // 4]} for i, r in enumerate(ROWS)]
+    capsys.readouterr()
+    source_of_texts(write_rows(tmp_path / "d.jsonl", splits), split_by="sentence")
+    assert capsys.readouterr().err == (
+        "--split-by sentence: has no effect, since --corpus d has all splits\n"
+    )

@@ -162,7 +162,8 @@ def _store(folder: Path) -> Entry:
     all_parts = set().union(*parts)
     if state == WHOLE and not (all_parts and all(part == all_parts for part in parts)):
         state = UNFINISHED
-    return Entry(folder, int(size), used, manifest, state, len(all_parts))
+    layers = {part[0] for part in map(re.compile(r"layer-\d+").match, all_parts) if part}
+    return Entry(folder, int(size), used, manifest, state, len(layers or all_parts))
 
 
 def find_parameters(folder: Path) -> list[Entry]:

@@ -193,16 +193,17 @@ def _new_lines(
     decoder = GreedyDecoder(encoder)
     has_template = encoder.words.chats.exists
     prompts: list[Any] = []
+    prompt_ids: list[list[int]] = []
     too_long: list[str] = []
     for row in rows:
         said = [{"role": "user", "content": row.prompt}]
         prompts += [said if has_template and isinstance(row.prompt, str) else row.prompt]
         try:
-            n_tokens = len(decoder.ids(_text_of(prompts[-1], row.tools)))
+            prompt_ids += [decoder.ids(_text_of(prompts[-1], row.tools))]
         except UserError as error:
             raise UserError(f"{row.name}: {error}") from error
-        if n_tokens + limit > encoder.info.window:
-            too_long += [f"{row.name} with {n_tokens:,} tokens"]
+        if len(prompt_ids[-1]) + limit > encoder.info.window:
+            too_long += [f"{row.name} with {len(prompt_ids[-1]):,} tokens"]
     if too_long:
         raise UserError(
             f"{counted(len(too_long), 'prompt')} of {len(rows):,} (first: {too_long[0]}): the "
@@ -210,8 +211,8 @@ def _new_lines(
             "remove them, or lower --max-new-tokens."
         )
     with progress.bar("answers", len(rows) - n_stored, "answer"):
-        for row, prompt in zip(rows[n_stored:], prompts[n_stored:], strict=True):
-            text, ids, ended = decoder.answer(decoder.ids(_text_of(prompt, row.tools)), limit)
+        for row, prompt, asked in [*zip(rows, prompts, prompt_ids, strict=True)][n_stored:]:
+            text, ids, ended = decoder.answer(asked, limit)
             is_chat, same = isinstance(prompt, list), False
             answered = (
                 [*prompt, {"role": "assistant", "content": text}] if is_chat else prompt + text

@@ -60,7 +60,7 @@ def fit_and_score(context: ModelContext, ranks: Sequence[int], reported: int) ->
     train = training_batches(trees["train"], rows["train"], 0, device)
     exact = {x: exact_batches(trees[x], rows[x], device) for x in ("dev", "test")}
     weights = sample_weights(context, trees["train"])
-    probes = probes_of(ranks, reported)
+    probes = structural_probes(ranks, reported)
     fitted: dict[int, LayerFit] = {}
     contributions: dict[str, list[Contributions]] = {split: [] for split in exact}
     controls: dict[str, list[Edges]] = {split: [] for split in exact}
@@ -161,7 +161,7 @@ def _scored_split(
     )
 
 
-def probes_of(ranks: Sequence[int], reported: int) -> list[StructuralProbe]:
+def structural_probes(ranks: Sequence[int], reported: int) -> list[StructuralProbe]:
     """All probes of a layer: of each rank, bootstrap sample, and draw of control trees."""
     return [
         *(StructuralProbe(kind, rank) for kind in KINDS for rank in ranks),

@@ -57,6 +57,14 @@ def test_what_is_missing_is_said(tmp_path, draws):
         assert said in error
 
 
+def test_evidence_of_a_flag_names_the_flag(tmp_path, draws):
+    put(tmp_path, "m", "pos", 10)
+    said = draws("corpus_transfer", tmp_path)[2]
+    assert said.endswith("no corpus_transfer of these results; measure it with --transfer.\n")
+    said = draws("selectivity", tmp_path)[2]
+    assert said.endswith("measure it with --evidence selectivity.\n")
+
+
 def test_models_without_numbers_are_named(tmp_path, draws):
     store_record(tmp_path, geometry(FLAT))
     empty = geometry(FLAT, model="n", digest="n")

@@ -123,6 +123,19 @@ def test_answers_are_those_of_transformers(kind, request, tmp_path, capfd):
     assert "temperature" not in printed.err
 
 
+def test_prompts_are_split_once(chat_model, tmp_path, monkeypatch):
+    texts = []
+    ids = greedy_answers.GreedyDecoder.ids
+    monkeypatch.setattr(
+        greedy_answers.GreedyDecoder,
+        "ids",
+        lambda self, text: texts.append(text) or ids(self, text),
+    )
+    assert generate(chat_model, written(tmp_path / "p.jsonl"), tmp_path / "a.jsonl") == 0
+    assert len(texts) == 2 * len(PROMPTS)  # each prompt, and the prompt with its answer
+    assert len({text.words for text in texts}) == len(texts)
+
+
 def test_an_answer_does_not_depend_on_the_other_prompts(chat_model, tmp_path):
     def answers(name, prompts):
         output = tmp_path / f"{name}.jsonl"
