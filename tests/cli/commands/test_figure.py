@@ -60,9 +60,9 @@ def test_what_is_missing_is_said(tmp_path, draws):
 def test_evidence_of_a_flag_names_the_flag(tmp_path, draws):
     put(tmp_path, "m", "pos", 10)
     said = draws("corpus_transfer", tmp_path)[2]
-    assert said.endswith("no corpus_transfer of these results; measure it with --transfer.\n")
+    assert said.endswith("no corpus_transfer of these results; measure it with --transfer.")
     said = draws("selectivity", tmp_path)[2]
-    assert said.endswith("measure it with --evidence selectivity.\n")
+    assert said.endswith("measure it with --evidence selectivity.")
 
 
 def test_models_without_numbers_are_named(tmp_path, draws):
