@@ -467,7 +467,8 @@ def _addend(
             continue
         total = (state + event.output.reshape(state.shape)).flatten()
         sums = [x.inputs[0] for x in inside if x.index > event.index and x.inputs]
-        if any(_is_same_state(x.flatten(), total) for x in (block_event.output, *sums)):
+        sums += [] if block_event.output is None else [block_event.output]
+        if any(_is_same_state(x.flatten(), total) for x in sums):
             return event.call
     return None
 
