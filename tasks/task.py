@@ -23,9 +23,8 @@ ReadSite = Literal["mid", "attention", "mlp", "unnormed"]
 adds to it, or the output of the last block before the final norm."""
 
 SITE_VERSIONS: Mapping[str, int] = {"attention": 2, "mlp": 2}
-"""Versions of sites, in names of stored vectors and keys of probes; none for version 1. To be raised
-when other states are read there. Keys are made before a model is loaded, so all models have them.
-"""
+"""Versions of sites, in names of stored vectors and keys of probes; none for version 1. Raise one
+when other states are read there. Keys are made before a model is loaded, so all models have it."""
 
 TaskGroup = Literal["surface", "syntax", "morphology", "semantics", "discourse", "other"]
 """Linguistic level of a task. `--tasks GROUP` selects all tasks of a group."""

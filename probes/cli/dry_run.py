@@ -37,13 +37,14 @@ def print_plan(runs: Sequence[ModelRun]) -> None:
             weights = f"{n_bytes / 1e6:,.0f} MB of memory in {run.model.dtype}"
             if run.model.source.quantization:
                 weights += ", less what quantisation saves"
+            wider = " (twice that if float16 overflows)" * plan.is_narrow
             table = Table(
                 f"{name} · {run.corpus.source.name} · to be computed",
                 ("what", "of", "size"),
                 tuple(rows),
                 left=2,
                 notes=(
-                    f"vectors: {plan.bytes / 1e6:,.1f} MB on disk · model: {weights} · "
+                    f"vectors: {plan.bytes / 1e6:,.1f} MB on disk{wider} · model: {weights} · "
                     f"{counted(plan.fits, 'fit')} · {present}",
                 ),
             )
@@ -59,6 +60,7 @@ class _ModelPlan:
 
     Attributes:
         bytes: size on disk of the vectors that remain to be encoded.
+        is_narrow: whether these are to be stored in float16.
         fits: number of fits that remain.
         present: number of complete records.
         parameters: number of the model's parameters.
@@ -66,6 +68,7 @@ class _ModelPlan:
 
     def __init__(self, run: ModelRun) -> None:
         self.bytes = self.fits = self.present = 0
+        self.is_narrow = False
         description = run.model.description
         info = description.info
         self.parameters = info.parameters
@@ -76,9 +79,9 @@ class _ModelPlan:
         self._remaining: set[str] = set()
         for task in run.tasks:
             try:
-                self._examples[task.name] = run.corpus.examples(
-                    task, run.model.description.hidden_view
-                )
+                if reason := description.unserved_sites.get(task.site):
+                    raise UserError(reason)
+                self._examples[task.name] = run.corpus.examples(task, description.hidden_view)
             except (NotServedError, TaskError, UserError) as error:
                 progress.say(f"left out {task.name}: {error}")
 
@@ -102,6 +105,7 @@ class _ModelPlan:
             if n_texts := sum(len(shard.texts) for shard in reading.missing()):
                 n_bytes = reading.bytes_missing()
                 self.bytes += n_bytes
+                self.is_narrow |= reading.key.settings.get("storage") == "float16"
                 size = f"{counted(n_texts, 'text')}, {n_bytes / 1e6:,.1f} MB"
                 yield TableRow.of("encode", title, size)
 
@@ -126,18 +130,19 @@ class _ModelPlan:
 
     def _expected(self, job: Job) -> FitsPerLayer:
         """Layers of evidence behind scores that remain to be made."""
-        config, n_layers = self._run.config, self._run.n_layers
-        layers = layers_at(self._examples[job.task].task.site, self._layers, n_layers)
-        if not layers or self._run.missing(job):
+        examples, config = self._examples[job.task], self._run.config
+        layers = layers_at(examples.task.site, self._layers, self._run.n_layers)
+        if self._run.missing(job) or not layers:
             return {}
+        typed = has_types(examples)
         # The best layer is unknown; a middle one is mostly neither first nor last, as the best is.
         request = EvidenceRequest(
             layers,
-            n_layers,
+            self._run.n_layers,
             config.seeds,
             config.level,
             probe=PROBES[job.family],
             best=layers[len(layers) // 2],
-            typed=has_types(self._examples[job.task]),
+            typed=typed,
         )
         return job.definition.extent(request)

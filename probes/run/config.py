@@ -182,8 +182,8 @@ class RunConfig(Frozen):
     pooling: Literal["mean", "first", "last"] = setting("how to pool a word's subwords", "mean")
     sites: tuple[SiteName, ...] = setting(
         "where vectors are read: block (the layer), mid (the state between attention and MLP), "
-        "attention or mlp (the output of its last linear map), or unnormed (the last block before "
-        "the final norm); each but the first gives tasks of its own",
+        "attention or mlp (what it adds to the residual stream), or unnormed (the last block "
+        "before the final norm); each but the first gives tasks of its own",
         ("block",),
         "S,…",
         min_length=1,

@@ -1,5 +1,6 @@
 """Runs whose probes read inside blocks: names, keys, tables, and what is refused."""
 
+import re
 from types import SimpleNamespace
 
 import pandas as pd
@@ -8,7 +9,7 @@ import torch
 from places import OTHERS
 from tiny_models import build, save, save_tokenizer
 from tiny_runs import files_of, run
-from transformers import AutoModel, AutoTokenizer, MixtralConfig
+from transformers import AutoModel, AutoTokenizer, GraniteMoeConfig
 
 import probes
 from probes.boards.leaderboard_csv import COLUMNS
@@ -35,6 +36,21 @@ def site_runs(tiny_bert, tmp_path_factory):
     results = run(tiny_bert, folder, sites=EVERY, **about)
     after = files_of(folder)
     return SimpleNamespace(folder=folder, alone=alone, before=before, results=results, after=after)
+
+
+def test_a_dry_run_counts_what_the_model_has(tiny_bert, tmp_path, capsys):
+    about = {"tasks": "pos", "probes": "linear", "sites": "mlp,unnormed", "dry_run": True}
+    run(tiny_bert, tmp_path, **about, measurements="scores,selectivity", layers="1,2")
+    said = capsys.readouterr()
+    assert "unnormed ·" not in said.out
+    assert "BertModel: it has no norm after its last block; read block instead." in said.err
+    assert "on disk (twice that if float16 overflows)" in " ".join(said.out.split())
+    save("gpt2", tmp_path / "gpt2")
+    run(tmp_path / "gpt2", tmp_path, **about, measurements="scores,selectivity")
+    rows = [re.split("  +", line.strip()) for line in capsys.readouterr().out.splitlines()]
+    sizes = {tuple(row[:2]): row[2] for row in rows if len(row) == 3}
+    assert sizes["selectivity", "pos@mlp · linear"] == "2 layers, 6 fits"
+    assert sizes["selectivity", "pos@unnormed · linear"] == "1 layer, 3 fits"
 
 
 def test_each_site_has_results_of_its_own(site_runs):
@@ -118,7 +134,7 @@ def test_models_without_the_site_are_left_out_by_name(tiny_bert, tmp_path, capsy
     other = tmp_path / "experts"
     save_tokenizer("bert", other)
     n = len(AutoTokenizer.from_pretrained(other))
-    config = MixtralConfig(vocab_size=n, **OTHERS["Mixtral"], pad_token_id=0)
+    config = GraniteMoeConfig(vocab_size=n, **OTHERS["GraniteMoe"], pad_token_id=0)
     AutoModel.from_config(config).save_pretrained(other)
     about = {"tasks": "pos", "probes": "linear", "sites": EVERY}
     results = run(tiny_bert, tmp_path, beside=[other], **about)
@@ -128,8 +144,8 @@ def test_models_without_the_site_are_left_out_by_name(tiny_bert, tmp_path, capsy
         ("experts", x) for x in names - {"pos@mlp"}
     }
     why = (
-        "--sites mlp: experts: MixtralModel: the output of its MLP cannot be changed "
-        "(no linear map gives it)."
+        "--sites mlp: experts: GraniteMoeModel: the output of its MLP cannot be changed "
+        "(no module gives it)."
     )
     assert results.failed["experts · probes of mlp"] == why
     said = capsys.readouterr().err

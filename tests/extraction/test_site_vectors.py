@@ -266,8 +266,10 @@ SUMS: dict[str, Callable[..., torch.Tensor]] = {
 @pytest.mark.parametrize("kind", ["attention", "mlp"])
 @pytest.mark.parametrize(
     "name",
-    ["gemma2", "gemma3", "Olmo2", "Glm4", "llama-3", "gpt2", "bert", "gpt-neox", "Granite"]
-    + ["Mixtral", "DeepseekV3"],
+    [
+        *("gemma2", "gemma3", "Olmo2", "Glm4", "llama-3", "gpt2", "bert", "gpt-neox", "Granite"),
+        *("Mixtral", "DeepseekV3"),
+    ],
 )
 def test_a_part_that_is_replaced_is_another_addend(name, kind, value):
     model = tiny(name)

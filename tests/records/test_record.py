@@ -22,6 +22,7 @@ from probes.records.record_files import read_record, write_record
 from probes.records.row import Row, Rows
 from probes.records.values import Estimate
 from probes.run.job_record import provenance
+from probes.tasks.task import SITE_VERSIONS
 
 
 @pytest.mark.parametrize(
@@ -88,6 +89,15 @@ def key(measurement="selectivity", version=1, settings=(), source="", **changes)
 def test_whatever_determines_a_record_is_in_its_key(change):
     assert key(**change) != key()
     assert len(key(**change)) == 64
+
+
+def test_the_version_of_a_site_is_in_keys_of_its_tasks(monkeypatch):
+    linear = {"probe": PROBES["linear"]}
+    names = ("pos", "pos@mid", "pos@mlp", "true@last@mlp")
+    before = [key(task=name, **linear) for name in names]
+    monkeypatch.setitem(SITE_VERSIONS, "mlp", 9)
+    after = [key(task=name, **linear) for name in names]
+    assert [x == y for x, y in zip(before, after, strict=True)] == [True, True, False, False]
 
 
 def test_settings_have_no_order_and_their_values_count():

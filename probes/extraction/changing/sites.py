@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -406,11 +407,14 @@ def _with_attention(model: Any, sites: Sites) -> Sites:
         return sites
     _, events = _run_pass(model, sites)
     event_of = {event.call: event for event in events}
-    calls = tuple(
-        _addend(events, block, event_of[block].inputs[0], event_of[linear], linear) or linear
-        for block, linear in zip(sites.blocks, sites.calls["heads"], strict=True)
-    )
-    return replace(sites, calls={**sites.calls, "attention": calls})
+    calls: list[Call] = []
+    for block, linear in zip(sites.blocks, sites.calls["heads"], strict=True):
+        later = [x for x in _inside(events, block) if x.index > event_of[linear].index]
+        # Before the next linear map: MobileBERT adds the block's input again after its MLP.
+        own = takewhile(lambda x: not _is_linear(x.call.module), later)
+        state = event_of[block].inputs[0]
+        calls.append(_addend(events, block, state, [event_of[linear], *own]) or linear)
+    return replace(sites, calls={**sites.calls, "attention": tuple(calls)})
 
 
 def _with_mlps(model: Any, sites: Sites) -> Sites:
@@ -429,13 +433,14 @@ def _with_mlps(model: Any, sites: Sites) -> Sites:
     states: list[Tensor | None] = []
     for start, block, mid in zip(starts, sites.blocks, mids, strict=False):
         later = [x for x in _inside(events, block) if x.index > event_of[start].index]
-        linear = [x.call for x in later if _is_linear(x.call.module) and _width(x) == width][-1:]
+        linear = [x for x in later if _is_linear(x.call.module) and _width(x) == width][-1:]
         addend = state = None
         if mid:
             state = event_of[mid].inputs[0] if sites.pre_norm else event_of[mid].output
             assert state is not None, "the output of a norm is a tensor"
-            addend = _addend(events, block, state, event_of[mid], *linear)
-        calls += [addend] if addend else linear
+            own = [x for x in later if x.index > event_of[mid].index]
+            addend = _addend(events, block, state, [*linear, *own])
+        calls += [addend] if addend else [x.call for x in linear]
         states.append(state if sites.pre_norm and not addend else None)
     if len(calls) < len(plain):
         return sites
@@ -449,25 +454,21 @@ def _with_mlps(model: Any, sites: Sites) -> Sites:
 
 
 def _addend(
-    events: Sequence[Event], block: Call, state: Tensor, start: Event, *first: Call
+    events: Sequence[Event], block: Call, state: Tensor, candidates: Sequence[Event]
 ) -> Call | None:
-    """The call in a block whose output is added to a state: a later call reads the exact sum, or
-    it is the block's output.
-
-    Args:
-        start: the call must begin later.
-        first: calls that are preferred to others, of which it is the first.
+    """The first candidate in a block whose output is added to a state: a later call reads the exact
+    sum, or it is the block's output.
     """
     inside = _inside(events, block)
     block_event = next(event for event in events if event.call == block)
-    later = [x for x in inside if x.index > start.index]
-    for event in (*(x for x in inside if x.call in first), *later):
+    for event in candidates:
         # Flat, since OPT adds states of shape (tokens, hidden size).
         if not event.flat or event.output is None or event.output.numel() != state.numel():
             continue
         total = (state + event.output.reshape(state.shape)).flatten()
         sums = [x.inputs[0] for x in inside if x.index > event.index and x.inputs]
-        if any(_is_same_state(x.flatten(), total) for x in (block_event.output, *sums)):
+        sums += [] if block_event.output is None else [block_event.output]
+        if any(_is_same_state(x.flatten(), total) for x in sums):
             return event.call
     return None
 

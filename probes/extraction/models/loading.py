@@ -6,7 +6,7 @@ import functools
 import importlib.util
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -302,7 +302,33 @@ class PlannedEncoder(Encoder):
         return torch.device("cpu") if device == MAP else torch.device(pick_device(device))
 
     def require(self, site: ReadSite) -> None:
-        """Check nothing; the sites are not known yet."""
+        """Check that there is a final norm for `unnormed`; other sites are not known yet.
+
+        Raises:
+            UserError: the last module that a pass calls, but for poolers, is in a block.
+        """
+        called, reason = list[torch.nn.Module](), ""
+
+        def note(module: torch.nn.Module, _: Any, output: Any) -> None:
+            if isinstance(output, torch.Tensor) and output.ndim == 3:
+                called.append(module)
+
+        if site != "unnormed":
+            return
+        lists = [x for x in self.model.modules() if isinstance(x, torch.nn.ModuleList)]
+        in_blocks = {inner for modules in lists for inner in modules.modules()}
+        leaves = [x for x in self.model.modules() if not [*x.children()]]
+        hooks = [x.register_forward_hook(note) for x in leaves]
+        ids = torch.ones(1, 4, dtype=torch.long, device="meta")
+        with suppress(*TRANSFORMERS_ERRORS):  # some passes look at numbers, and tell nothing
+            self.model(input_ids=ids)
+            if called[-1] in in_blocks:
+                reason = "it has no norm after its last block; read block instead"
+        for hook in hooks:
+            hook.remove()
+        if reason:
+            about = f"--sites {site}: {self.info.name}: {self.info.architecture}"
+            raise UserError(f"{about}: {reason}.")
 
     def _try_out(self, name: str, n_embeddings: int) -> tuple[int, int, bool]:
         config = self.model.config.get_text_config()

@@ -198,10 +198,8 @@ class WordVectors(Collector):
         layers: the layers to collect.
         pooling: how a word's vector is computed from its pieces.
         storage: dtype of stored vectors.
-        sites: None for the layer itself, or a site of block b, stored as layer b. Of attention and
-            MLP, the output of the last linear map is read, bias included, before any norm or
-            scaling and before it is added to the residual stream. Layer 0 has no such sites; see
-            `probes.extraction.changing.sites.Site` for the others.
+        sites: None for the layer itself, or a site of block b, stored as layer b; see
+            `probes.extraction.changing.sites.Site`. Layer 0 has none.
 
     Attributes:
         pairs: the pairs of layer and site that are read.

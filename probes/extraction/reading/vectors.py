@@ -29,8 +29,8 @@ def layer_part(layer: int, site: ReadSite | None = None, position: Position | No
         position: where whole texts are read; None for words.
     """
     version = SITE_VERSIONS.get(site or "")
-    names = [f"layer-{layer:02d}", site, version and f"v{version}"]
-    names.append(position and folder_name(position.name))
+    of_position = position and folder_name(position.name)
+    names = [f"layer-{layer:02d}", site, version and f"v{version}", of_position]
     return "-".join(name for name in names if name)
 
 
