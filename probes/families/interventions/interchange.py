@@ -69,6 +69,11 @@ _FEWEST = 5
 
 _POOLED = {"paradigm": None, "answers": OWN}
 
+_UNRELATED = (
+    "How far the odds of two unrelated tokens move, in either direction: the mean of "
+    f"{N_ARBITRARY_PAIRS} draws for each pair of prompts"
+)
+
 
 def _nothing_stored(
     corpus: Corpus, layers: Sequence[int], options: InterchangeOptions
@@ -89,65 +94,36 @@ def _nothing_stored(
     collector=_nothing_stored,
     shares_arrays=True,
     shows=(
-        Pivot(
-            "flipped by the whole vector, %",
-            (FLIPPED,),
-            columns=("at",),
-            where={**_POOLED, "direction": WHOLE_VECTOR},
-            note="Share of pairs whose answer becomes the source's, if the state at this layer and "
-            "token is the source's. Only of pairs whose base and source were answered right.",
-        ),
-        Pivot(
-            "log-odds ratio in nats",
-            (RATIO,),
-            columns=("direction",),
-            where=_POOLED,
-            apart="at",
-            note="How far the odds move from the base's answer to the source's, if only the part "
-            "of the state along a direction is the source's; whole: all of it.",
-        ),
+        Pivot("flipped by the whole vector, %", (FLIPPED,), columns=("at",),
+              where={**_POOLED, "direction": WHOLE_VECTOR},
+              note="Share of pairs whose answer becomes the source's, if the state at this layer "
+              "and token is the source's. Only of pairs whose base and source were answered "
+              "right."),
+        Pivot("log-odds ratio in nats", (RATIO,), columns=("direction",), where=_POOLED, apart="at",
+              note="How far the odds move from the base's answer to the source's, if only the part "
+              "of the state along a direction is the source's; whole: all of it."),
         Pivot("flipped, %", (FLIPPED,), columns=("direction",), where=_POOLED, apart="at"),
-        *(
-            Pivot(
-                f"log-odds ratio {title} in nats",
-                (RATIO,),
-                columns=("direction",),
-                where={**_POOLED, "answers": answers},
-                apart="at",
-                note="How far the odds of two unrelated tokens move, in either direction: the mean "
-                f"of {N_ARBITRARY_PAIRS} draws for each pair of prompts{more}.",
-            )
-            for answers, title, more in (
-                (ARBITRARY, "of two arbitrary tokens", ""),
-                (DIFFERENCE, "less that of two arbitrary tokens", ", is subtracted"),
-            )
-        ),
-        Cells(
-            "interchange",
-            FLIPPED,
-            across="position",
-            apart="prompt",
-            where={"direction": WHOLE_VECTOR, "paradigm": ..., "answers": OWN},
-            low=0.0,
-            high=1.0,
-            title="Flipped by the whole vector",
-            note="Share of pairs whose answer becomes the source's. Positions: the tokens in the "
-            "title of the panel.",
-        ),
+        Pivot("log-odds ratio of two arbitrary tokens in nats", (RATIO,), columns=("direction",),
+              where={**_POOLED, "answers": ARBITRARY}, apart="at", note=f"{_UNRELATED}."),
+        Pivot("log-odds ratio less that of two arbitrary tokens in nats", (RATIO,),
+              columns=("direction",), where={**_POOLED, "answers": DIFFERENCE}, apart="at",
+              note=f"{_UNRELATED}, is subtracted."),
+        Cells("interchange", FLIPPED, across="position", apart="prompt", low=0.0, high=1.0,
+              where={"direction": WHOLE_VECTOR, "paradigm": ..., "answers": OWN},
+              title="Flipped by the whole vector",
+              note="Share of pairs whose answer becomes the source's. Positions: the tokens in the "
+              "title of the panel."),
         Lines("interchanged", RATIO, line="direction", apart="at", where=_POOLED),
     ),
     use_columns=tuple(
-        UseColumn(
-            name,
-            "Interchanged: share of answers that follow the source if the last (or masked) token's "
-            "state at this layer is the source's, or its part along the mean difference.",
-            FLIPPED,
-            {**_POOLED, "direction": direction, "at": (LAST, MASKED)},
-            task=TASK,
-        )
+        UseColumn(name,
+                  "Interchanged: share of answers that follow the source if the last (or masked) "
+                  "token's state at this layer is the source's, or its part along the mean "
+                  "difference.",
+                  FLIPPED, {**_POOLED, "direction": direction, "at": (LAST, MASKED)}, task=TASK)
         for name, direction in (("interchanged", WHOLE_VECTOR), ("along one direction", MEAN))
     ),
-)
+)  # fmt: skip
 def interchange(context: ModelContext) -> Measured:
     """Answers that follow a source's state, exchanged by layer, position and direction.
 
