@@ -29,17 +29,6 @@ from probes.families.interventions.controls import N_ARBITRARY_PAIRS, arbitrary_
 from probes.families.interventions.directions import DIRECTIONS
 from probes.families.interventions.erasers import Moments, leace
 from probes.families.interventions.experiment import CLOZE, resampling_units
-from probes.families.interventions.interchange import (
-    ARBITRARY,
-    CHANGED,
-    DIFFERENCE,
-    FLIPPED,
-    LAST,
-    MASKED,
-    OWN,
-    RATIO,
-    _ParadigmScores,
-)
 from probes.families.interventions.interchange_pairs import (
     Contrast,
     aligned_pairs,
@@ -48,6 +37,17 @@ from probes.families.interventions.interchange_pairs import (
     contrasts_by_paradigm,
     train_and_test_contrasts,
     with_sides,
+)
+from probes.families.interventions.interchange_scores import (
+    ARBITRARY,
+    CHANGED,
+    DIFFERENCE,
+    FLIPPED,
+    LAST,
+    MASKED,
+    OWN,
+    RATIO,
+    ParadigmScores,
 )
 
 NUMBERS = "Sing", "Plur"
@@ -183,7 +183,7 @@ def measured_by_hand(n_words, per_word, rng, effect=1.0):
     values = effect + rng.standard_normal((2, 1, len(DIRECTIONS), n_words)).repeat(per_word, -1)
     words = [((f"{i}", f"{i}s"), "p") for i in range(n_words) for _ in range(per_word)]
     right = np.ones(len(words), dtype=bool)
-    return _ParadigmScores("p", [], [0], values, np.abs(values) / 2, values > 0, right, words)
+    return ParadigmScores("p", [], [0], values, np.abs(values) / 2, values > 0, right, words)
 
 
 def test_resampling_is_by_exchanged_words():
