@@ -189,28 +189,23 @@ def mean_effect_rows(
         yield Row(metric, value, change.layer, *between, split, parts.n, axes=change.axes)
 
 
-def mean_of_draws(rows: Iterable[Row]) -> Iterator[Row]:
-    """Replace rows that differ only in value by one row with their mean."""
-    groups = defaultdict(list)
-    for row in rows:
-        groups[row.metric, row.layer, *row.axes.items()].append(row)
-    for some in groups.values():
-        yield some[0]._replace(value=float(np.mean([row.value for row in some])))
+def mean_of_draws(rows: Iterable[Row], *, with_range: bool = False) -> Iterator[Row]:
+    """Replace rows that differ only in value, or in ``draw``, by one row with their mean.
 
-
-def ranges_of_draws(rows: Iterable[Row]) -> Iterator[Row]:
-    """Replace rows that differ only in ``draw`` by their mean, with the range as interval."""
+    Args:
+        with_range: whether the range of the draws is the interval; without p-values.
+    """
     groups = defaultdict(list)
     for row in rows:
         axes = {name: value for name, value in row.axes.items() if name != "draw"}
         groups[row.metric, row.layer, *axes.items()].append(row._replace(axes=axes))
-    for some in groups.values():
-        values = [row.value for row in some if row.value is not None]
+    for draws in groups.values():
+        row, values = draws[0], [x.value for x in draws if x.value is not None]
         if len(values) > 1:
-            mean, low, high = float(np.mean(values)), min(values), max(values)
-            yield some[0]._replace(value=mean, low=low, high=high, p=None)
-        else:
-            yield some[0]
+            row = row._replace(value=float(np.mean(values)))
+            if with_range:
+                row = row._replace(low=min(values), high=max(values), p=None)
+        yield row
 
 
 # Effects on pairs of prompts, whose exchanged words are resampled.

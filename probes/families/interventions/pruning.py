@@ -21,7 +21,7 @@ from probes.families.interventions.experiment import (
     LOSS,
     SMALLEST,
     ChangedPass,
-    ranges_of_draws,
+    mean_of_draws,
     sampled_sentences,
 )
 from probes.families.interventions.probe_readout import (
@@ -111,7 +111,7 @@ def pruning(context: ModelContext) -> Measured:
     effects += own_answers(context, passes, questions)
     # The smallest drop that would be detected is that of one order, not of a mean of several.
     effects = [x for x in effects if x.metric != SMALLEST or x.axes["order"] != RANDOM]
-    rows += ranges_of_draws(x._replace(layer=None) for x in effects)
+    rows += mean_of_draws((x._replace(layer=None) for x in effects), with_range=True)
     return Measured(rows, facts={"sentences": len(sample), "heads": len(heads)}, notes=notes)
 
 
