@@ -35,12 +35,9 @@ if TYPE_CHECKING:
 DROP = "ablation_drop"
 """Loss of a stored probe's score (`probe_readout.py`)."""
 
-ANSWERS = LOSS, CLOZE, SMALLEST, LOG_ODDS = (
-    "loss_increase",
-    "cloze_drop",
-    "smallest_drop",
-    "log_odds_drop",
-)
+LOSS, CLOZE, LOG_ODDS = "loss_increase", "cloze_drop", "log_odds_drop"
+SMALLEST = "smallest_drop"
+ANSWERS = LOSS, CLOZE, SMALLEST, LOG_ODDS
 """Effects on the model's own answers (`readouts.py`)."""
 
 NO_HEAD = "The model's own answers are left out: it has no language-model head."
