@@ -230,21 +230,11 @@ def test_with_fewer_than_20_exchanged_pairs_of_words_nothing_is_inferred(n_words
 def random_model(tmp_path_factory):
     """Gemma 3 with random weights; its embeddings are scaled, and its norms have weights."""
     folder, tokenizer = tmp_path_factory.mktemp("gemma"), word_level()
-    config = Gemma3TextConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=24,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        head_dim=12,
-        intermediate_size=32,
-        initializer_range=0.3,
-        max_position_embeddings=64,
-        sliding_window=8,
-        pad_token_id=0,
-        bos_token_id=0,
-        eos_token_id=0,
-    )
+    sizes = {"hidden_size": 24, "intermediate_size": 32, "head_dim": 12, "initializer_range": 0.3}
+    layers = {"num_hidden_layers": 3, "num_attention_heads": 2, "num_key_value_heads": 1}
+    ends = {"pad_token_id": 0, "bos_token_id": 0, "eos_token_id": 0}
+    window = {"max_position_embeddings": 64, "sliding_window": 8}
+    config = Gemma3TextConfig(vocab_size=len(tokenizer), **sizes, **layers, **ends, **window)
     torch.manual_seed(0)
     Gemma3ForCausalLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
