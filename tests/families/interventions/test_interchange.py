@@ -25,33 +25,30 @@ from transformers import (
 
 from probes.cli.main import main
 from probes.data.items import minimal_pair
-from probes.families.interventions import InterchangeOptions
+from probes.families.interventions.controls import N_ARBITRARY_PAIRS, arbitrary_tokens
+from probes.families.interventions.directions import DIRECTIONS
 from probes.families.interventions.erasers import Moments, leace
-from probes.families.interventions.interchange import (
+from probes.families.interventions.experiment import CLOZE, resampling_units
+from probes.families.interventions.interchange_pairs import (
+    Contrast,
+    aligned_pairs,
+    choice,
+    contrasts,
+    contrasts_by_paradigm,
+    train_and_test_contrasts,
+    with_sides,
+)
+from probes.families.interventions.interchange_scores import (
     ARBITRARY,
     CHANGED,
     DIFFERENCE,
     FLIPPED,
     LAST,
     MASKED,
-    N_ARBITRARY_PAIRS,
     OWN,
     RATIO,
-    _aligned,
-    _contrasts_by_paradigm,
-    _logit_columns,
-    _ParadigmScores,
-    _resampling_units,
+    ParadigmScores,
 )
-from probes.families.interventions.interchange_pairs import (
-    DIRECTIONS,
-    Contrast,
-    choice,
-    contrasts,
-    train_and_test_contrasts,
-    with_sides,
-)
-from probes.families.interventions.own_answers import CLOZE
 
 NUMBERS = "Sing", "Plur"
 AUX = [forms for *_, forms, _ in AUXILIARIES]
@@ -176,7 +173,7 @@ def test_pairs_of_prompts_take_turns_between_the_words_that_they_exchange():
 
 
 def test_pairs_that_share_a_word_are_one_unit():
-    a, b, c, d, e = _resampling_units([("a", "b"), ("d", "e"), ("b", "a"), ("c", "a"), ("f", "e")])
+    a, b, c, d, e = resampling_units([("a", "b"), ("d", "e"), ("b", "a"), ("c", "a"), ("f", "e")])
     assert a == c == d
     assert b == e != a
 
@@ -186,7 +183,7 @@ def measured_by_hand(n_words, per_word, rng, effect=1.0):
     values = effect + rng.standard_normal((2, 1, len(DIRECTIONS), n_words)).repeat(per_word, -1)
     words = [((f"{i}", f"{i}s"), "p") for i in range(n_words) for _ in range(per_word)]
     right = np.ones(len(words), dtype=bool)
-    return _ParadigmScores("p", [], [0], values, np.abs(values) / 2, values > 0, right, words)
+    return ParadigmScores("p", [], [0], values, np.abs(values) / 2, values > 0, right, words)
 
 
 def test_resampling_is_by_exchanged_words():
@@ -233,21 +230,11 @@ def test_with_fewer_than_20_exchanged_pairs_of_words_nothing_is_inferred(n_words
 def random_model(tmp_path_factory):
     """Gemma 3 with random weights; its embeddings are scaled, and its norms have weights."""
     folder, tokenizer = tmp_path_factory.mktemp("gemma"), word_level()
-    config = Gemma3TextConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=24,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        head_dim=12,
-        intermediate_size=32,
-        initializer_range=0.3,
-        max_position_embeddings=64,
-        sliding_window=8,
-        pad_token_id=0,
-        bos_token_id=0,
-        eos_token_id=0,
-    )
+    sizes = {"hidden_size": 24, "intermediate_size": 32, "head_dim": 12, "initializer_range": 0.3}
+    layers = {"num_hidden_layers": 3, "num_attention_heads": 2, "num_key_value_heads": 1}
+    ends = {"pad_token_id": 0, "bos_token_id": 0, "eos_token_id": 0}
+    window = {"max_position_embeddings": 64, "sliding_window": 8}
+    config = Gemma3TextConfig(vocab_size=len(tokenizer), **sizes, **layers, **ends, **window)
     torch.manual_seed(0)
     Gemma3ForCausalLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -261,20 +248,19 @@ def pairs_of(corpus, tokenizer, causal, n_test, n_train=10):
             minimal_pair(str(i), row["UID"], row["sentence_good"], row["sentence_bad"])
             for i, row in enumerate(csv.DictReader(file))
         ]
-    options = InterchangeOptions(pairs=n_test, training=n_train)
-    found, every = [], {}
-    for paradigm, parts in _contrasts_by_paradigm(items, causal, options).items():
+    sizes, found, every = (n_train, n_test), [], {}
+    for paradigm, parts in contrasts_by_paradigm(items, causal, *sizes).items():
         texts = [text for part in parts for x in part for three in x.texts() for text in three]
         pieces = {}
         for text in texts:
             given = tokenizer(text.words[0], add_special_tokens=False, return_offsets_mapping=True)
             pieces[text] = Tokens(np.array(given["input_ids"]), np.array(given["offset_mapping"]))
         every |= pieces
-        found.append((paradigm, *_aligned(parts, pieces, causal, options)))
+        found.append((paradigm, *aligned_pairs(parts, pieces, causal, sizes)))
+    tokens = {token for pieces in every.values() for token in pieces.ids.tolist()}
     for seed, (paradigm, train, test) in enumerate(found):
-        draws = _logit_columns(test, every.values(), seed)[:, : 2 * N_ARBITRARY_PAIRS].reshape(
-            -1, N_ARBITRARY_PAIRS, 2
-        )
+        columns = arbitrary_tokens(tokens, [pair.answers for pair in test], seed)
+        draws = columns[:, : 2 * N_ARBITRARY_PAIRS].reshape(-1, N_ARBITRARY_PAIRS, 2)
         yield paradigm, train, test, seed, draws
 
 

@@ -1,4 +1,4 @@
-"""A task's examples in a sample of test, with the predictions of frozen probes."""
+"""Read-out of stored probes: their predictions in changed passes, and what a change costs them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ import numpy as np
 
 from probes.examples.examples import NotServedError
 from probes.extraction.reading.vectors import layer_part
-from probes.families.interventions.own_answers import Comparison, Variant, comparisons
+from probes.families.interventions.experiment import (
+    ChangedPass,
+    Comparison,
+    comparisons,
+    read_passes,
+)
 from probes.measurements.measurement import csv_lines
 from probes.probing.stored_probes import StoredProbes, why_not_applied
 from probes.records.record import Record
@@ -25,21 +30,10 @@ from probes.statistics.replicates import Replicates, Spread, p_values_of
 from probes.statistics.sums import side_by_side
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from probes.common.arrays import Ints
     from probes.extraction.reading.views import Text
     from probes.extraction.reading.windows import Pooling
     from probes.measurements.context import ModelContext, TaskContext
-
-
-DROP = "ablation_drop"
-
-
-def sampled_sentences(n: int, size: int) -> Ints:
-    """Numbers of up to `size` of n sentences, drawn with a fixed seed; ascending."""
-    numbers: Ints = np.sort(np.random.default_rng(0).permutation(n)[:size])
-    return numbers
 
 
 class ProbedSample:
@@ -53,16 +47,18 @@ class ProbedSample:
     Attributes:
         name: name of the task.
         view: name of the view that holds the texts.
+        layers: layers with a probe.
         numbers: numbers of the examples in the split. Shape (n,).
         texts: text of each example.
-        predicted: predictions of each pass, made by `begin` and filled by `take`. Shape (variants,
-            L, n, …).
+        predicted: predictions of each pass, made by `begin` and filled by `take`. Shape (passes, L,
+            n, …).
         reason: reason for leaving the task out; empty if it is used.
     """
 
     def __init__(self, context: TaskContext, sentences: Ints, split: str = "test") -> None:
         self.context, self.split = context, split
         self.name, self.view = context.task.name, context.examples.view
+        self.layers = context.layers
         examples = context.examples.splits[split]
         self.numbers = np.flatnonzero(np.isin(examples.sentence, sentences))
         self.texts: list[Text] = [examples.texts[i] for i in self.numbers]
@@ -76,14 +72,9 @@ class ProbedSample:
         elif not len(self.numbers):
             self.reason = f"the sample of {split} has none of its examples"
 
-    @property
-    def layers(self) -> tuple[int, ...]:
-        """Layers with a probe."""
-        return self.context.layers
-
     @cached_property
     def _probes(self) -> StoredProbes:
-        return StoredProbes(self.context, self.context.layers)
+        return StoredProbes(self.context, self.layers)
 
     @cached_property
     def gold(self) -> Any:
@@ -91,10 +82,10 @@ class ProbedSample:
         gold = self.context.scorers[self.split].gold
         return gold.part(np.isin(np.arange(len(gold.labels)), self.numbers))
 
-    def begin(self, n_variants: int) -> None:
+    def begin(self, n_passes: int) -> None:
         """Make room for the predictions of so many passes; those of earlier ones are dropped."""
         stored = self.context.predicted(self.layers)
-        shape = n_variants, len(stored), len(self.numbers), *stored.shape[2:]
+        shape = n_passes, len(stored), len(self.numbers), *stored.shape[2:]
         self.predicted = np.zeros(shape, stored.dtype)
 
     def take(self, number: int, vectors: Mapping[int, Any], first: Mapping[Text, int]) -> None:
@@ -108,12 +99,12 @@ class ProbedSample:
         starts = np.array([first[text] for text in self.texts], dtype=np.int64)
         rows = self.context.examples.rows_from(self.split, starts, self.numbers)
         spans = np.stack(rows, axis=1)
-        for index, layer in enumerate(self.context.layers):
+        for index, layer in enumerate(self.layers):
             if layer in vectors:
                 predicted = self._probes.predict(layer, vectors[layer], spans)
                 self.predicted[number, index] = predicted
 
-    def rows(self, variants: Sequence[Variant], name: str, **axes: Any) -> Iterator[Row]:
+    def rows(self, passes: Sequence[ChangedPass], name: str, **axes: Any) -> Iterator[Row]:
         """Cost of each change to the probes at and above it; p at the last layer.
 
         Dev, which only serves for choosing, has rows of the last layer alone.
@@ -125,82 +116,77 @@ class ProbedSample:
         on_test, last = self.split == "test", self.layers[-1]
         metric = metrics.get(self.context.task.metric)
         draws = draws_of(self.gold, metric) if on_test else None
+        compared = comparisons(passes)
         for index, at in enumerate(self.layers):
             if not on_test and at != last:
                 continue
-            compared = [x for x in comparisons(variants) if x.layer <= at]
-            scores = self._both_sides(compared, self.predicted[:, index], at)
-            p = _p_by_number(compared, scores) if on_test and at == last else {}
-            for number, (change, sides) in enumerate(zip(compared, scores, strict=True)):
+            effects = self._effects([x for x in compared if x.layer <= at], index)
+            p = _p_values(effects) if on_test and at == last else {}
+            for number, (change, changed, other, _) in enumerate(effects):
                 pair = None
                 if draws is not None:
-                    difference = sides.other.resampled[0] - sides.changed.resampled[0]
-                    pair = informative(bounds(interval(difference, sides.other.metric.differences)))
-                yield Row(
-                    name,
-                    sides.other.scores[0] - sides.changed.scores[0],
-                    change.layer,
-                    *ends(pair),
-                    split=self.split,
-                    n=len(self.numbers),
-                    p=p.get(number),
-                    axes={**change.axes, "at": at, "predicts": self.name, **axes},
-                )
+                    difference = other.resampled[0] - changed.resampled[0]
+                    pair = informative(bounds(interval(difference, other.metric.differences)))
+                drop, between = other.scores[0] - changed.scores[0], ends(pair)
+                all_axes = {**change.axes, "at": at, "predicts": self.name, **axes}
+                n, of_change = len(self.numbers), p.get(number)
+                row = Row(name, drop, change.layer, *between, self.split, n, of_change)
+                yield row._replace(axes=all_axes)
 
-    def _both_sides(
-        self, compared: Sequence[Comparison], predicted: NDArray[Any], at: int
-    ) -> list[_Sides]:
-        """The scores of a layer's probe to compare; means over draws.
-
-        Args:
-            predicted: shape (variants, n, …).
-        """
-        metric = metrics.get(self.context.task.metric)
+    def _effects(self, compared: Sequence[Comparison], index: int) -> list[_Effect]:
+        """Scores to compare of the probe of the layer with this index."""
+        metric, predicted = metrics.get(self.context.task.metric), self.predicted[:, index]
         used = sorted({i for x in compared for i in (*x.changed, *x.other)})
         scores = dict(zip(used, metric(self.gold, predicted[used]).tolist(), strict=True))
         sums = {i: cluster_sums(metric.parts(self.gold, predicted[i]), self.gold) for i in used}
 
         @cache
-        def cell(numbers: tuple[int, ...], spread: Spread | None, name: str) -> Replicates:
-            mean = mean_of_draws(np.array([[scores[i] for i in numbers]]))
-            parts = side_by_side([sums[i] for i in numbers])
+        def mean(numbers: tuple[int, ...], spread: Spread | None, name: str) -> Replicates:
+            score = mean_of_draws(np.array([[scores[i] for i in numbers]]))
+            parts = [side_by_side([sums[i] for i in numbers])]
+            over_draws = metric_over_draws(metric, len(numbers))
             of_draws = spread or (None, 0)
-            return Replicates(
-                mean, metric_over_draws(metric, len(numbers)), [parts], [at], name, *of_draws
-            )
+            return Replicates(score, over_draws, parts, [self.layers[index]], name, *of_draws)
 
-        all_sides = []
+        effects = []
         for change in compared:
             spread = change.spread(scores)
             name = f"{self.name} {change.layer} {change.axes}" if spread else ""
             changed = sum(sums[i] for i in change.changed) * len(change.other)
             reference = sum(sums[i] for i in change.other) * len(change.changed)
             n_different = int((abs(changed - reference).sum(1) > 0).sum())
-            sides = cell(change.changed, spread, name), cell(change.other, None, "")
-            all_sides.append(_Sides(*sides, n_different))
-        return all_sides
+            both = mean(change.changed, spread, name), mean(change.other, None, "")
+            effects.append(_Effect(change, *both, n_different))
+        return effects
 
 
-class _Sides(NamedTuple):
-    """Scores of both sides (the first has the noise of draws) and number of differing clusters."""
+class _Effect(NamedTuple):
+    """A probe's mean scores over the draws of both sides.
 
+    Attributes:
+        changed: with the noise of draws.
+        n_different: number of clusters of sentences in which the sides differ.
+    """
+
+    comparison: Comparison
     changed: Replicates
     other: Replicates
     n_different: int
 
 
-def _p_by_number(compared: Sequence[Comparison], scores: Sequence[_Sides]) -> dict[int, float]:
+def _p_values(effects: Sequence[_Effect]) -> dict[int, float]:
     """P-values by number, corrected by family; none if fewer than 20 clusters differ."""
     families: dict[Any, list[int]] = defaultdict(list)
-    for number, (change, sides) in enumerate(zip(compared, scores, strict=True)):
-        if sides.n_different >= FEWEST:
-            families[change.family].append(number)
+    for number, effect in enumerate(effects):
+        if effect.n_different >= FEWEST:
+            families[effect.comparison.family].append(number)
     p_values: dict[int, float] = {}
     for numbers in families.values():
         # A side that several comparisons share is one cell, so that it is resampled once.
-        cells = {id(cell): cell for number in numbers for cell in scores[number][:2]}
+        sides = [(effects[i].changed, effects[i].other) for i in numbers]
+        cells = {id(cell): cell for both in sides for cell in both}
         places = {key: i for i, key in enumerate(cells)}
-        pairs = [(places[id(scores[i].changed)], places[id(scores[i].other)]) for i in numbers]
+        pairs = [(places[id(changed)], places[id(other)]) for changed, other in sides]
         tests = p_values_of(list(cells.values()), pairs)
         p_values |= {n: p for n, p in zip(numbers, tests, strict=True) if not np.isnan(p)}
     return p_values
@@ -224,7 +210,7 @@ def probed_samples(
 def predict_in_passes(
     context: ModelContext,
     samples: Sequence[ProbedSample],
-    variants: Sequence[Variant],
+    passes: Sequence[ChangedPass],
     compared_view: str,
 ) -> Iterator[Row]:
     """Let probes predict from the vectors of words in each pass.
@@ -241,8 +227,7 @@ def predict_in_passes(
     from probes.extraction.reading.views import view_over
 
     for task_sample in samples:
-        task_sample.begin(len(variants))
-    changes = [variant.interventions for variant in variants]
+        task_sample.begin(len(passes))
     for name in dict.fromkeys(x.view for x in samples):
         of_view = [x for x in samples if x.view == name]
         view = view_over((text for x in of_view for text in x.texts), name)
@@ -251,20 +236,21 @@ def predict_in_passes(
         task = of_view[0].context
         collector = WordVectors(task.layers, cast("Pooling", task.result.pooling), "float32")
         untouched: dict[int, Mapping[int, Any]] = {}
-        for number, arrays in context.read_changed(view, collector, changes):
-            variant = variants[number]
-            layers = [layer for layer in task.layers if layer >= variant.layer]
+        for number, arrays in read_passes(context, passes, view, collector):
+            changed = passes[number]
+            layers = [layer for layer in task.layers if layer >= changed.layer]
             vectors = {layer: arrays[layer_part(layer)] for layer in layers}
             for task_sample in of_view:
                 task_sample.take(number, vectors, first)
-            if variant.is_base:
+            if changed.is_base:
                 untouched[number] = vectors
             elif name == compared_view:
-                yield from vector_similarities(variant, vectors, untouched[variant.against[0][0]])
+                before = untouched[changed.against[0][0]]
+                yield from vector_similarities(changed, vectors, before)
 
 
 def vector_similarities(
-    changed: Variant, vectors: Mapping[int, Any], before: Mapping[int, Any]
+    changed: ChangedPass, vectors: Mapping[int, Any], before: Mapping[int, Any]
 ) -> Iterator[Row]:
     """Mean cosine of words' vectors with those before, by layer; for the last layer also CKA.
 
