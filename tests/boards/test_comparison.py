@@ -37,7 +37,7 @@ def result(name, dev, task="pos", fingerprint="f", view="plain", digest="e", dty
     return SimpleNamespace(
         model=SimpleNamespace(name=name, random_seed=None),
         corpus=SimpleNamespace(fingerprint=fingerprint, limited=False, other_trees=False),
-        task=SimpleNamespace(name=task, version=1, metric="accuracy"),
+        task=SimpleNamespace(name=task, version=1, metric="accuracy", fpr=None),
         probe=PROBES["linear"],
         plug_ins=(),
         key="",
