@@ -12,19 +12,12 @@ from typing import TYPE_CHECKING
 
 from probes.common.errors import NoHeadError
 from probes.families.interventions import AblationOptions
-from probes.families.interventions.own_answers import (
-    ANSWERS,
-    NO_HEAD,
-    Variant,
-    own_answers,
-    questions_in,
-)
-from probes.families.interventions.probed_sample import (
-    DROP,
+from probes.families.interventions.changes import ATTENTION, BLOCK, HEAD, disabled_parts
+from probes.families.interventions.experiment import ANSWERS, DROP, NO_HEAD, sampled_sentences
+from probes.families.interventions.probe_readout import (
     csv_lines_by_task,
     predict_in_passes,
     probed_samples,
-    sampled_sentences,
 )
 from probes.measurements.chart_views import Cells
 from probes.measurements.measurement import Measured, measurement
@@ -38,32 +31,7 @@ from probes.statistics.significance import printed_p
 from probes.tables.table import NOTHING, Table, TableRow
 
 if TYPE_CHECKING:
-    from probes.extraction.changing.interventions import How
     from probes.measurements.context import ModelContext
-
-HEAD, ATTENTION, BLOCK = "head", "attention", "block"
-"""Values of ``disabled``: one head, all heads of a layer, or a whole block."""
-
-
-def variants_of(n_layers: int, n_heads: int, how: How) -> list[Variant]:
-    """Two untouched passes, the second with our own attention; then every head, layer and block."""
-    from probes.extraction.changing.interventions import (
-        DisableAttention,
-        DisableHead,
-        OwnAttention,
-        SkipBlock,
-    )
-
-    variants = [Variant(), Variant((OwnAttention(),))]
-    base = int(how == "uniform")  # "uniform" needs our own attention function
-    for layer in range(1, n_layers + 1):
-        for head in range(1, n_heads + 1):
-            change = (DisableHead(layer, head, how),)
-            variants.append(Variant(change, layer, {"disabled": HEAD, "head": head}, ((base, {}),)))
-        all_heads = (DisableAttention(layer, how),)
-        variants.append(Variant(all_heads, layer, {"disabled": ATTENTION}, ((base, {}),)))
-        variants.append(Variant((SkipBlock(layer),), layer, {"disabled": BLOCK}, ((0, {}),)))
-    return variants
 
 
 @measurement(
@@ -124,12 +92,14 @@ def ablation(context: ModelContext) -> Measured:
     against wrong form, in nats. Heads are also read on dev (``split``), to find the most and the
     least costly ones.
     """
+    from probes.families.interventions.readouts import own_answers, questions_in  # torch
+
     sites, options = context.sites(), context.options
-    variants = variants_of(context.model.n_layers, sites.n_heads, options.how)
-    heads = [x for x in variants if x.is_base or x.axes["disabled"] == HEAD]
+    every_part = disabled_parts(context.model.n_layers, sites.n_heads, options.how)
+    heads = [x for x in every_part if x.is_base or x.axes["disabled"] == HEAD]
     rows: list[Row] = []
     left_out: list[str] = []
-    for split, passes in (("dev", heads), ("test", variants)):
+    for split, passes in (("dev", heads), ("test", every_part)):
         sample = sampled_sentences(len(context.corpus.splits[split]), options.sentences)
         samples, notes = probed_samples(context, sample, split)
         left_out += notes

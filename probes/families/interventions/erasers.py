@@ -1,4 +1,4 @@
-"""Erasers: affine maps after which no linear probe can decode some labels, and controls for them.
+"""Erasers: affine maps after which no linear probe can decode some labels (LEACE).
 
 An eraser is x ↦ x − (x − mean) · left · right, computed from second moments of the vectors and
 labels of training examples.
@@ -6,16 +6,25 @@ labels of training examples.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from probes.common.arrays import Floats
 
-_NEGLIGIBLE = 1e-10
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from probes.examples.examples import Examples
+    from probes.measurements.context import TaskContext
+
+NEGLIGIBLE = 1e-10
 """Correlations with labels, or shares of a variance, up to this size may be due to rounding."""
+
+_ROWS = 1 << 13
+"""Number of examples whose moments are summed at a time."""
 
 
 @dataclass(frozen=True)
@@ -130,28 +139,45 @@ def leace(moments: Moments) -> Eraser:
     roots, axes = np.sqrt(values[is_nonzero]), axes[:, is_nonzero]
     whitened = (axes / roots).T @ moments.wide
     directions, strengths, _ = np.linalg.svd(whitened, full_matrices=False)
-    basis = directions[:, strengths > moments.spread * _NEGLIGIBLE]
+    basis = directions[:, strengths > moments.spread * NEGLIGIBLE]
     return Eraser(moments.mean, axes / roots @ basis, basis.T @ (axes * roots).T)
 
 
-def random_subspace(moments: Moments, change: float, seed: int = 0) -> Eraser:
-    """Erase random directions, as many as needed for a given change of vectors.
-
-    Features that hardly vary are left alone, since probes would scale up any change of them.
+def moments_of_layer(context: TaskContext, layer: int, targets: Sequence[NDArray[Any]]) -> Moments:
+    """Moments of all training examples at one layer.
 
     Args:
-        change: see `Eraser.change`. The last direction is erased in part, to match it exactly.
+        targets: several sets of labels in the form of `Examples.targets`; their columns are put
+            side by side.
     """
-    variances = np.diag(moments.xx)
-    (varying,) = np.nonzero(variances > variances.max() * _NEGLIGIBLE)
-    n = len(varying)
-    basis = np.zeros((len(variances), n))
-    basis[varying] = np.linalg.qr(np.random.default_rng(seed).standard_normal((n, n)))[0]
-    of_each = np.einsum("hr,hk,kr->r", basis, moments.shrunk, basis, optimize=True)
-    cumulative = np.concatenate([[0.0], np.cumsum(of_each)])
-    target = change * np.trace(moments.xx)
-    rank = min(int(np.searchsorted(cumulative, target)), n)
-    right = basis[:, :rank].T.copy()
-    if rank:
-        right[-1] *= np.sqrt(min((target - cumulative[rank - 1]) / of_each[rank - 1], 1.0))
-    return Eraser(moments.mean, basis[:, :rank], right)
+    import torch
+
+    from probes.training.standardisation import SpanRows, gather
+
+    vectors = context.vectors.layer(layer)
+    examples, n = context.examples, len(targets[0])
+    spans = examples.rows("train", context.view, context.vectors)
+
+    def blocks() -> Iterator[tuple[Floats, Floats]]:
+        for first in range(0, n, _ROWS):
+            part = slice(first, min(first + _ROWS, n))
+            out = torch.empty(part.stop - first, len(spans) * vectors.shape[1])
+            gather(vectors, [SpanRows.of(span[part]) for span in spans], out)
+            labels = [_as_columns(examples, x[part]) for x in targets]
+            yield out.numpy().reshape(len(out), len(spans), -1), np.concatenate(labels, axis=1)
+
+    return Moments.of(blocks())
+
+
+def _as_columns(examples: Examples, targets: NDArray[Any]) -> Floats:
+    """Labels as numbers: a column for each class or label, or the number itself. Shape (n, K).
+
+    Args:
+        targets: in the form of `Examples.targets`.
+    """
+    if examples.members is not None:
+        return examples.members[targets, : len(examples.classes)].astype(np.float64)
+    if not examples.classes:
+        return targets[:, None].astype(np.float64)
+    columns: Floats = np.eye(len(examples.classes))[targets]
+    return columns

@@ -8,9 +8,7 @@ Each control has several draws.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,21 +16,22 @@ import numpy as np
 from probes.common.errors import NoHeadError
 from probes.examples.scoring import NO_TYPES, control_labels, has_types
 from probes.families.interventions import ErasureOptions
-from probes.families.interventions.erasers import Moments, leace, random_subspace
-from probes.families.interventions.own_answers import (
+from probes.families.interventions.changes import NOTHING, erased
+from probes.families.interventions.controls import N_ERASER_DRAWS, random_subspace
+from probes.families.interventions.erasers import leace, moments_of_layer
+from probes.families.interventions.experiment import (
     ANSWERS,
     CLOZE,
     NO_HEAD,
-    Variant,
-    own_answers,
-    questions_in,
+    ChangedPass,
+    mean_of_draws,
+    sampled_sentences,
 )
-from probes.families.interventions.probed_sample import (
+from probes.families.interventions.probe_readout import (
     ProbedSample,
     csv_lines_by_task,
     predict_in_passes,
     probed_samples,
-    sampled_sentences,
 )
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Measured, UseColumn, measurement
@@ -43,20 +42,12 @@ from probes.records.row import Row
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from probes.common.arrays import Floats
-    from probes.examples.examples import Examples
-    from probes.measurements.context import ModelContext, TaskContext
+    from probes.measurements.context import ModelContext
 
 DROP, SCORE = "erasure_drop", "probe_score"
 
-LABELS, CONTROL, RANDOM, NOTHING = "labels", "control task", "random", "nothing"
-"""Values of ``eraser``, and of ``less``, the drop subtracted (``nothing``: none)."""
-
-N_ERASER_DRAWS = 5
-"""Number of draws of control labels, and of random directions."""
-
-_ROWS = 1 << 13
-"""Number of examples whose moments are summed at a time."""
+LABELS, CONTROL, RANDOM = "labels", "control task", "random"
+"""Values of ``eraser``, and of ``less``, the control whose drop is subtracted."""
 
 _FROM_LAST = {"at": PlacesOf("unbiased_cka"), "probes": "own"}
 
@@ -146,6 +137,8 @@ def erasure(context: ModelContext) -> Measured:
     layer; ``erased_rank`` and ``erased_variance`` give the size of the change. Values of controls
     are means over `N_ERASER_DRAWS` draws, whose variance is part of intervals and tests.
     """
+    from probes.families.interventions.readouts import own_answers, questions_in  # torch
+
     options = context.options
     sample = sampled_sentences(len(context.corpus.splits["test"]), options.sentences)
     samples, notes = probed_samples(context, sample)
@@ -158,14 +151,14 @@ def erasure(context: ModelContext) -> Measured:
             targets.extend(control_labels(examples, "train", range(N_ERASER_DRAWS)))
         else:
             notes.append(f"{task.name} has no control task: {NO_TYPES}.")
-        variants, sizes = _erasures(task, targets)
-        compared = list(predict_in_passes(context, samples, variants, task.view))
+        passes, sizes = _erasures(task, targets)
+        compared = list(predict_in_passes(context, samples, passes, task.view))
         for task_sample in samples:
             whose = "own" if task_sample is task else "other"
-            compared += task_sample.rows(variants, DROP, fit="frozen", probes=whose)
-        rows += [*sizes, *_mean_of_draws(compared)]
+            compared += task_sample.rows(passes, DROP, fit="frozen", probes=whose)
+        rows += [*sizes, *mean_of_draws(compared)]
         try:
-            rows += own_answers(context, variants, questions)
+            rows += own_answers(context, passes, questions)
         except NoHeadError:
             notes.append(NO_HEAD)
     return Measured(rows, facts={"sentences": len(sample)}, notes=list(dict.fromkeys(notes)))
@@ -173,7 +166,7 @@ def erasure(context: ModelContext) -> Measured:
 
 def _erasures(
     task: ProbedSample, targets: Sequence[NDArray[Any]]
-) -> tuple[list[Variant], list[Row]]:
+) -> tuple[list[ChangedPass], list[Row]]:
     """The untouched pass, then at each layer the erasure of labels and the controls.
 
     Args:
@@ -182,79 +175,23 @@ def _erasures(
     Returns:
         the passes; and rows with the score of each layer's probe and the size of the erasures.
     """
-    from probes.extraction.changing.interventions import Erase
-
-    variants, rows, context = [Variant()], [], task.context
+    passes, rows, context = [ChangedPass()], [], task.context
+    axes = {"erased": task.name}
     for layer in task.layers:
         if score := context.result.at(context.task.metric, layer):
-            between, score_axes = (score.low, score.high), {"erased": task.name}
-            rows.append(Row(SCORE, score.value, layer, *between, n=score.n, axes=score_axes))
-        moments = _moments_of_layer(context, layer, targets)
+            between = score.low, score.high
+            rows.append(Row(SCORE, score.value, layer, *between, n=score.n, axes=axes))
+        moments = moments_of_layer(context, layer, targets)
         width = moments.xz.shape[-1] // len(targets)
         columns = [slice(i * width, (i + 1) * width) for i in range(len(targets))]
         labels, *controls = (leace(moments.with_labels(x)) for x in columns)
         change = labels.change(moments)
         erasers = {LABELS: [labels], **({CONTROL: controls} if controls else {})}
         erasers[RANDOM] = [random_subspace(moments, change, seed) for seed in range(N_ERASER_DRAWS)]
-        starts = accumulate(map(len, erasers.values()), initial=len(variants))
-        first = dict(zip(erasers, starts, strict=False))
+        passes += erased(erasers, layer, axes, len(passes))
         for name, draws in erasers.items():
-            axes = {"erased": task.name, "eraser": name}
-            control_names = [x for x in erasers if x != LABELS] if name == LABELS else []
-            against = ((0, {"less": NOTHING}), *((first[x], {"less": x}) for x in control_names))
-            for eraser in draws:
-                erase = (Erase(layer, *eraser, positions="pieces"),)
-                variants.append(Variant(erase, layer, axes, against, first[name]))
             sizes = np.mean([(x.rank, x.change(moments)) for x in draws], axis=0)
             for metric, size in zip(("erased_rank", "erased_variance"), sizes, strict=True):
-                rows.append(Row(metric, float(size), layer, split="train", axes=axes))
-    return variants, rows
-
-
-def _moments_of_layer(context: TaskContext, layer: int, targets: Sequence[NDArray[Any]]) -> Moments:
-    """Moments of all training examples at one layer.
-
-    Args:
-        targets: several sets of labels in the form of `Examples.targets`; their columns are put
-            side by side.
-    """
-    import torch
-
-    from probes.training.standardisation import SpanRows, gather
-
-    vectors = context.vectors.layer(layer)
-    examples, n = context.examples, len(targets[0])
-    spans = examples.rows("train", context.view, context.vectors)
-
-    def blocks() -> Iterator[tuple[Floats, Floats]]:
-        for first in range(0, n, _ROWS):
-            part = slice(first, min(first + _ROWS, n))
-            out = torch.empty(part.stop - first, len(spans) * vectors.shape[1])
-            gather(vectors, [SpanRows.of(span[part]) for span in spans], out)
-            labels = [_as_columns(examples, x[part]) for x in targets]
-            yield out.numpy().reshape(len(out), len(spans), -1), np.concatenate(labels, axis=1)
-
-    return Moments.of(blocks())
-
-
-def _as_columns(examples: Examples, targets: NDArray[Any]) -> Floats:
-    """Labels as numbers: a column for each class or label, or the number itself. Shape (n, K).
-
-    Args:
-        targets: in the form of `Examples.targets`.
-    """
-    if examples.members is not None:
-        return examples.members[targets, : len(examples.classes)].astype(np.float64)
-    if not examples.classes:
-        return targets[:, None].astype(np.float64)
-    columns: Floats = np.eye(len(examples.classes))[targets]
-    return columns
-
-
-def _mean_of_draws(rows: Iterable[Row]) -> Iterator[Row]:
-    """Replace rows that differ only in value by one row with their mean."""
-    groups = defaultdict(list)
-    for row in rows:
-        groups[row.metric, row.layer, *row.axes.items()].append(row)
-    for some in groups.values():
-        yield some[0]._replace(value=float(np.mean([row.value for row in some])))
+                of_eraser = {**axes, "eraser": name}
+                rows.append(Row(metric, float(size), layer, split="train", axes=of_eraser))
+    return passes, rows

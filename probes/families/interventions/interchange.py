@@ -6,7 +6,7 @@ follows the exchanged part, the model uses it (Geiger et al. 2021; CausalGym, Ar
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,37 +16,40 @@ import numpy as np
 from probes.common.errors import counted, layer_ranges, listed
 from probes.examples.examples import NotServedError
 from probes.examples.verb_forms import TASK
-from probes.extraction.reading.views import View
+from probes.extraction.reading.views import View, view_over
 from probes.families.interventions import InterchangeOptions
-from probes.families.interventions.interchange_pairs import (
+from probes.families.interventions.changes import exchanged
+from probes.families.interventions.controls import N_ARBITRARY_PAIRS, arbitrary_tokens
+from probes.families.interventions.directions import (
     DIRECTIONS,
     MEAN,
     SHUFFLED,
     WHOLE_VECTOR,
-    Choice,
-    Contrast,
+    directions,
+)
+from probes.families.interventions.experiment import (
+    ChangedPass,
+    exchange_rows,
+    read_passes,
+    resampling_units,
+)
+from probes.families.interventions.interchange_pairs import (
     Pair,
-    aligned_pair,
-    choice,
-    contrasts,
-    train_and_test_contrasts,
-    with_sides,
+    aligned_pairs,
+    contrasts_by_paradigm,
 )
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.measurement import Measured, UseColumn, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import AxisValue, Row
-from probes.records.values import ends
-from probes.statistics.bootstrap import bounds, informative, interval
 from probes.statistics.of_families.strata import Strata
 from probes.statistics.partition import FEWEST
-from probes.statistics.sums import sparse_matrix
 
 if TYPE_CHECKING:
+    import torch
     from numpy.typing import NDArray
 
     from probes.common.arrays import Floats, Ints
-    from probes.data.items import Item
     from probes.data.sentence import Corpus
     from probes.extraction.reading.alignment import Pieces
     from probes.extraction.reading.collectors import Collector
@@ -57,9 +60,6 @@ RATIO, FLIPPED = "log_odds_ratio", "flipped"
 
 OWN, ARBITRARY, DIFFERENCE = "own", "arbitrary", "own minus arbitrary"
 """Values of ``answers``: the continuations of the pair, two arbitrary tokens, or the difference."""
-
-N_ARBITRARY_PAIRS = 20
-"""Number of draws of two arbitrary tokens, for each pair of prompts."""
 
 CHANGED, LAST, MASKED = "the changed token", "the last token", "the masked token"
 """Values of ``at``, the places that all paradigms have."""
@@ -74,9 +74,9 @@ def _nothing_stored(
     corpus: Corpus, layers: Sequence[int], options: InterchangeOptions
 ) -> Collector:
     """A collector of no text: prompts depend on tokens, which are known when the model is."""
-    from probes.families.interventions.interchange_passes import Prompts
+    from probes.families.interventions.readouts import ContinuationLogits
 
-    return Prompts(0, np.zeros((0, 1), dtype=np.int64))
+    return ContinuationLogits(0, np.zeros((0, 1), dtype=np.int64))
 
 
 @measurement(
@@ -162,25 +162,24 @@ def interchange(context: ModelContext) -> Measured:
     Raises:
         NotServedError: no pairs fit.
     """
-    from probes.families.interventions.interchange_passes import exchanged_logits
-
-    options, causal = context.options, context.model.causal
-    paradigms = _contrasts_by_paradigm(context.corpus.items, causal, options)
+    causal, sizes = context.model.causal, (context.options.training, context.options.pairs)
+    paradigms = contrasts_by_paradigm(context.corpus.items, causal, *sizes)
     texts = (text for parts in paradigms.values() for part in parts for x in part for y in x.texts()
              for text in y)  # fmt: skip
     pieces = _pieces_of(context, texts)
     measured: list[_ParadigmScores] = []
     unfit: list[str] = []
     for paradigm, parts in paradigms.items():
-        train, test = _aligned(parts, pieces, causal, options)
+        train, test = aligned_pairs(parts, pieces, causal, sizes)
         if min(len(train), len(test)) < _FEWEST:
             unfit.append(paradigm)
             continue
         end, position, n = test[0].shape
         # In a decoder, tokens before the one that differs have the same states in both prompts.
         places = range(position, end) if causal else range(n)
-        columns = _logit_columns(test, pieces.values(), len(measured))
-        logits = exchanged_logits(context, train, test, places, columns, len(measured))
+        tokens = (token for x in pieces.values() for token in x.ids.tolist())
+        columns = arbitrary_tokens(tokens, [pair.answers for pair in test], len(measured))
+        logits = _exchanged_logits(context, train, test, places, columns, len(measured))
         measured.append(_ParadigmScores.of(paradigm, test, places, *logits))
     if not measured:
         raise NotServedError(
@@ -188,7 +187,7 @@ def interchange(context: ModelContext) -> Measured:
             "one token and want different continuations, with equally many tokens before"
         )
     n_pairs = sum(len(x.pairs) for x in measured)
-    n_words = len(set(_resampling_units([pair.changed for x in measured for pair in x.pairs])))
+    n_words = len(set(resampling_units([pair.changed for x in measured for pair in x.pairs])))
     n_answers = sum(len(x.right) for x in measured)
     notes = [
         f"{len(measured)} of {len(paradigms)} paradigms have pairs that fit: {n_pairs:,} in test, "
@@ -212,52 +211,63 @@ def _pieces_of(context: ModelContext, texts: Iterable[Text]) -> dict[Text, Piece
     return {text: of_text for text, of_text in pieces if len(of_text.ids) <= room}
 
 
-def _contrasts_by_paradigm(
-    items: Sequence[Item], causal: bool, options: InterchangeOptions
-) -> dict[str, list[list[Contrast]]]:
-    """Contrasts for train and for test, by paradigm; more than are wanted, as shapes differ."""
-    choices: dict[str, list[Choice | None]] = defaultdict(list)
-    for item in items:
-        choices[item.paradigm].append(choice(item, causal))
-    parts = {}
-    for paradigm, of_paradigm in choices.items():
-        train, test = train_and_test_contrasts(with_sides(contrasts(filter(None, of_paradigm))))
-        parts[paradigm] = [train[: 8 * options.training], test[: 8 * options.pairs]]
-    return parts
+def _exchanged_logits(
+    context: ModelContext,
+    train: Sequence[Pair],
+    test: Sequence[Pair],
+    places: Sequence[int],
+    columns: Ints,
+    seed: int,
+) -> tuple[Floats, Floats, Floats]:
+    """Exchange states at every layer and place of test pairs, along directions fitted to train.
 
+    Nothing is computed where the states of base and source are equal.
 
-def _aligned(
-    parts: Sequence[Sequence[Contrast]],
-    pieces: Mapping[Text, Pieces],
-    causal: bool,
-    options: InterchangeOptions,
-) -> list[list[Pair]]:
-    """Pairs for train and for test, all of the commonest shape."""
-    pairs = [[x for x in (aligned_pair(y, pieces, causal) for y in part) if x] for part in parts]
-    shapes = Counter(pair.shape for part in pairs for pair in part)
-    shape = max(shapes, key=lambda x: (shapes[x], x), default=None)
-    return [
-        [pair for pair in part if pair.shape == shape][:size]
-        for part, size in zip(pairs, (options.training, options.pairs), strict=True)
-    ]
+    Args:
+        train, test: pairs of one shape.
+        places: number of tokens before each token that is changed.
+        columns: tokens whose logits are wanted, by test pair. Shape (pairs, k).
+        seed: seeds the controls.
 
-
-def _logit_columns(pairs: Sequence[Pair], pieces: Iterable[Pieces], seed: int) -> Ints:
-    """Tokens whose logits are wanted: draws of two arbitrary ones, the answers. Shape (pairs, k).
-
-    Arbitrary tokens are drawn from those of all texts. Draws of all pairs are independent, so that
-    resampled means vary as they do with other draws. Columns that a pair lacks are 0.
+    Returns:
+        logits of the untouched bases and sources, each (pairs, k), and of bases with the source's
+        state (layers, places, directions, pairs, k).
     """
-    answers = {token for pair in pairs for two in pair.answers for token in two}
-    arbitrary_tokens = sorted({token for x in pieces for token in x.ids.tolist()} - answers)
-    width = max(len(pair.answers) for pair in pairs)
-    rng = np.random.default_rng(seed)
-    columns = np.zeros((len(pairs), 2 * (N_ARBITRARY_PAIRS + width)), int)
-    for row, pair in zip(columns, pairs, strict=True):
-        draws = [rng.choice(arbitrary_tokens, 2, replace=False) for _ in range(N_ARBITRARY_PAIRS)]
-        flat = np.concatenate([*draws, *pair.answers])
-        row[: len(flat)] = flat
-    return columns
+    from probes.families.interventions.readouts import ContinuationLogits
+
+    layers, end = context.layers, test[0].end
+
+    def read(pairs: Sequence[Pair], columns: Ints) -> tuple[torch.Tensor, Floats]:
+        """States (pairs, 2, layers, places, hidden size) and logits (pairs, 2, k)."""
+        view = view_over((text for pair in pairs for text in (pair.base, pair.source)), "written")
+        collector = ContinuationLogits(end, np.repeat(columns, 2, axis=0), layers, places)
+        ((_, arrays),) = read_passes(context, [ChangedPass()], view, collector)
+        states, logits = (arrays[x].unflatten(0, (-1, 2)) for x in ("states", "logits"))
+        return states, logits.double().numpy()
+
+    fitted, _ = read(train, np.zeros((len(train), 1), dtype=np.int64))
+    states, logits = read(test, columns)
+    side, prompts = np.array([pair.side for pair in train]), ContinuationLogits(end, columns)
+    # Untouched bases are read in the same batches, lest differences in rounding count as changes.
+    passes, cells = [ChangedPass()], []
+    for (i, layer), (j, place) in product(enumerate(layers), enumerate(places)):
+        base_states, source_states = states[:, :, i, j].unbind(1)
+        if base_states.equal(source_states):
+            continue
+        rng = np.random.default_rng([seed, layer, place])
+        by_name = directions(fitted[:, :, i, j].double().numpy(), side, len(test), rng)
+        for number, name in enumerate(DIRECTIONS):
+            passes.append(exchanged(prompts, layer, place, source_states, by_name.get(name)))
+            cells.append((i, j, number))
+    view = view_over((pair.base for pair in test), "written")
+    untouched, *changed = (
+        arrays["logits"].double().numpy()
+        for _, arrays in read_passes(context, passes, view, prompts)
+    )
+    by_cell = np.tile(untouched, (len(layers), len(places), len(DIRECTIONS), 1, 1))
+    for cell, logits_of_cell in zip(cells, changed, strict=True):
+        by_cell[cell] = logits_of_cell
+    return untouched, logits[:, 1], by_cell
 
 
 class _ParadigmScores(NamedTuple):
@@ -286,7 +296,7 @@ class _ParadigmScores(NamedTuple):
     def of(
         cls, paradigm: str, pairs: Sequence[Pair], places: Sequence[int], *logits: Floats
     ) -> _ParadigmScores:
-        """The values of a paradigm, given the results of `exchanged_logits`."""
+        """The values of a paradigm, given the results of `_exchanged_logits`."""
         cells = [
             (i, N_ARBITRARY_PAIRS + j)
             for i, pair in enumerate(pairs)
@@ -308,7 +318,7 @@ class _ParadigmScores(NamedTuple):
             axes: of each place.
         """
         words, paradigms = zip(*self.changed, strict=True)
-        strata, index = Strata.of(_resampling_units(words), paradigms), np.arange(len(self.right))
+        strata, index = Strata.of(resampling_units(words), paradigms), np.arange(len(self.right))
         right, enough = np.flatnonzero(self.right), strata.n_clusters(index) >= FEWEST
         scales = (
             (RATIO, OWN, self.ratio, index),
@@ -318,26 +328,11 @@ class _ParadigmScores(NamedTuple):
         )
         for (i, direction), scale in product(enumerate(DIRECTIONS), scales):
             metric, answers, values, group = scale
-            cells = values[:, :, i].reshape(-1, len(index)).T  # (n, layers × places)
+            of_scale = {"direction": direction, "answers": answers}
+            cells = [(layer, {**at, **of_scale}) for layer, at in product(layers, axes)]
+            values = values[:, :, i].reshape(-1, len(index)).T  # (n, layers × places)
             tested = enough and metric == RATIO and answers != ARBITRARY
-            untested: list[float | None] = [None] * cells.shape[1]
-            p = strata.p_values(cells, [index])[0].tolist() if tested else untested
-            where = {"direction": direction, "answers": answers}
-            if not len(group):
-                reason = "no pair was answered right"
-                for layer, at in product(layers, axes):
-                    yield Row(metric, None, layer, n=0, why=reason, axes={**at, **where})
-                continue
-            ((means, resamples),) = strata.means(cells, [group])
-            numbers = zip(means.tolist(), interval(resamples.T), p, strict=True)
-            places = product(layers, axes)
-            for (layer, at), (value, pair, of_value) in zip(places, numbers, strict=True):
-                between = bounds(pair)
-                reason = "" if between else f"fewer than {FEWEST} pairs of words are exchanged"
-                if between and not (between := informative(between)):
-                    reason = "nearly all pairs have the same value"
-                row = Row(metric, value, layer, *ends(between), n=len(group), axes={**at, **where})
-                yield row._replace(p=of_value, why=reason)
+            yield from exchange_rows(metric, values, strata, group, cells, tested=tested)
 
     @property
     def words(self) -> list[str]:
@@ -372,16 +367,6 @@ class _ParadigmScores(NamedTuple):
             f"{len(self.right):,} by {share:.0%} of what the whole vector does, and that of "
             f"shuffled classes by {control:.0%}."
         )
-
-
-def _resampling_units(changed: Sequence[tuple[str, str]]) -> list[str]:
-    """The unit of resampling of each pair of words: all that are linked by words in common."""
-    from scipy.sparse.csgraph import connected_components  # slow to import
-
-    words = {word: i for i, word in enumerate(sorted({x for two in changed for x in two}))}
-    ends_of = np.array([[words[x] for x in two] for two in changed]).T
-    links = sparse_matrix((np.ones(len(changed)), tuple(ends_of)), (len(words), len(words)))
-    return [str(x) for x in connected_components(links, directed=False)[1][ends_of[0]]]
 
 
 def _interchange_rows(

@@ -21,19 +21,7 @@ from probes.extraction.reading.views import Text
 if TYPE_CHECKING:
     from probes.extraction.reading.alignment import Pieces
 
-DIRECTIONS = WHOLE_VECTOR, MEAN, PROBE, LEACE, COMPONENT, SHUFFLED, RANDOM = (
-    "whole",
-    "mean difference",
-    "probe",
-    "LEACE",
-    "first component",
-    "shuffled classes",
-    "random",
-)
-"""The whole vector, and directions along which it is exchanged; the last two are controls."""
-
 Words = tuple[str, ...]
-
 
 Choice = tuple[Words, str, str, Words]
 """Words before a continuation, the right one, the wrong one, and the words after it. For a model
@@ -267,3 +255,33 @@ def _as_written(text: Text, pieces: Pieces, n: int) -> list[str]:
     """The first tokens of a text as they are written."""
     assert pieces.letters is not None
     return [text.words[0][slice(*part)].strip() for part in pieces.letters[:n].tolist()]
+
+
+def contrasts_by_paradigm(
+    items: Sequence[Item], causal: bool, n_train: int, n_test: int
+) -> dict[str, list[list[Contrast]]]:
+    """Contrasts for train and for test, by paradigm; more than are wanted, as shapes differ."""
+    choices: dict[str, list[Choice | None]] = defaultdict(list)
+    for item in items:
+        choices[item.paradigm].append(choice(item, causal))
+    parts = {}
+    for paradigm, of_paradigm in choices.items():
+        train, test = train_and_test_contrasts(with_sides(contrasts(filter(None, of_paradigm))))
+        parts[paradigm] = [train[: 8 * n_train], test[: 8 * n_test]]
+    return parts
+
+
+def aligned_pairs(
+    parts: Sequence[Sequence[Contrast]],
+    pieces: Mapping[Text, Pieces],
+    causal: bool,
+    sizes: Sequence[int],
+) -> list[list[Pair]]:
+    """Pairs for train and for test, all of the commonest shape; at most so many of each."""
+    pairs = [[x for x in (aligned_pair(y, pieces, causal) for y in part) if x] for part in parts]
+    shapes = Counter(pair.shape for part in pairs for pair in part)
+    shape = max(shapes, key=lambda x: (shapes[x], x), default=None)
+    return [
+        [pair for pair in part if pair.shape == shape][:size]
+        for part, size in zip(pairs, sizes, strict=True)
+    ]

@@ -15,9 +15,17 @@ from toy_grammar import attractors
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
 from probes.examples.verb_forms import Forms
-from probes.families.interventions.ablation import ATTENTION, BLOCK, DROP, HEAD, extreme_heads
-from probes.families.interventions.own_answers import CLOZE, LOG_ODDS, LOSS, SMALLEST, loss_words
-from probes.families.interventions.probed_sample import sampled_sentences
+from probes.families.interventions.ablation import extreme_heads
+from probes.families.interventions.changes import ATTENTION, BLOCK, HEAD
+from probes.families.interventions.experiment import (
+    CLOZE,
+    DROP,
+    LOG_ODDS,
+    LOSS,
+    SMALLEST,
+    sampled_sentences,
+)
+from probes.families.interventions.readouts import loss_words
 from probes.frames.record_status import why_outdated
 from probes.records.row import Row
 from probes.tasks.builtin import tasks

@@ -6,7 +6,8 @@ import torch
 from concept_erasure import LeaceFitter
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from probes.families.interventions.erasers import Moments, leace, random_subspace
+from probes.families.interventions.controls import random_subspace
+from probes.families.interventions.erasers import Moments, leace
 
 N, WIDTH, CLASSES = 3000, 12, 4
 

@@ -14,8 +14,9 @@ from statistics_simulation import false_effects
 from toy_grammar import attractors
 from transformers import AutoModel, AutoTokenizer
 
-from probes.families.interventions.erasure import CONTROL, DROP, LABELS, NOTHING, RANDOM
-from probes.families.interventions.own_answers import CLOZE, Variant, comparisons
+from probes.families.interventions.changes import NOTHING
+from probes.families.interventions.erasure import CONTROL, DROP, LABELS, RANDOM
+from probes.families.interventions.experiment import CLOZE, ChangedPass, comparisons
 from probes.frames.record_status import why_outdated
 
 LAST = 2
@@ -142,13 +143,13 @@ def test_a_draw_in_place_of_the_labels_is_rarely_an_effect():
 
 
 def test_draws_are_averaged_and_their_variance_depends_on_what_they_are_compared_with():
-    variants = [
-        Variant(),
-        Variant((), 1, {"eraser": LABELS}, ((0, {"less": NOTHING}), (2, {"less": CONTROL}))),
-        *[Variant((), 1, {"eraser": CONTROL}, ((0, {"less": NOTHING}),), 2) for _ in range(3)],
+    passes = [
+        ChangedPass(),
+        ChangedPass((), 1, {"eraser": LABELS}, ((0, {"less": NOTHING}), (2, {"less": CONTROL}))),
+        *[ChangedPass((), 1, {"eraser": CONTROL}, ((0, {"less": NOTHING}),), 2) for _ in range(3)],
     ]
     scores = [0.9, 0.5, 0.8, 0.7, 0.9]
-    found = {(x.changed, x.other): x.spread(scores) for x in comparisons(variants)}
+    found = {(x.changed, x.other): x.spread(scores) for x in comparisons(passes)}
     assert found == {
         ((1,), (0,)): None,
         ((1,), (2, 3, 4)): (pytest.approx(0.1 * (1 + 1 / 3) ** 0.5), 2),

@@ -25,8 +25,10 @@ from transformers import (
 
 from probes.cli.main import main
 from probes.data.items import minimal_pair
-from probes.families.interventions import InterchangeOptions
+from probes.families.interventions.controls import N_ARBITRARY_PAIRS, arbitrary_tokens
+from probes.families.interventions.directions import DIRECTIONS
 from probes.families.interventions.erasers import Moments, leace
+from probes.families.interventions.experiment import CLOZE, resampling_units
 from probes.families.interventions.interchange import (
     ARBITRARY,
     CHANGED,
@@ -34,24 +36,19 @@ from probes.families.interventions.interchange import (
     FLIPPED,
     LAST,
     MASKED,
-    N_ARBITRARY_PAIRS,
     OWN,
     RATIO,
-    _aligned,
-    _contrasts_by_paradigm,
-    _logit_columns,
     _ParadigmScores,
-    _resampling_units,
 )
 from probes.families.interventions.interchange_pairs import (
-    DIRECTIONS,
     Contrast,
+    aligned_pairs,
     choice,
     contrasts,
+    contrasts_by_paradigm,
     train_and_test_contrasts,
     with_sides,
 )
-from probes.families.interventions.own_answers import CLOZE
 
 NUMBERS = "Sing", "Plur"
 AUX = [forms for *_, forms, _ in AUXILIARIES]
@@ -176,7 +173,7 @@ def test_pairs_of_prompts_take_turns_between_the_words_that_they_exchange():
 
 
 def test_pairs_that_share_a_word_are_one_unit():
-    a, b, c, d, e = _resampling_units([("a", "b"), ("d", "e"), ("b", "a"), ("c", "a"), ("f", "e")])
+    a, b, c, d, e = resampling_units([("a", "b"), ("d", "e"), ("b", "a"), ("c", "a"), ("f", "e")])
     assert a == c == d
     assert b == e != a
 
@@ -261,20 +258,19 @@ def pairs_of(corpus, tokenizer, causal, n_test, n_train=10):
             minimal_pair(str(i), row["UID"], row["sentence_good"], row["sentence_bad"])
             for i, row in enumerate(csv.DictReader(file))
         ]
-    options = InterchangeOptions(pairs=n_test, training=n_train)
-    found, every = [], {}
-    for paradigm, parts in _contrasts_by_paradigm(items, causal, options).items():
+    sizes, found, every = (n_train, n_test), [], {}
+    for paradigm, parts in contrasts_by_paradigm(items, causal, *sizes).items():
         texts = [text for part in parts for x in part for three in x.texts() for text in three]
         pieces = {}
         for text in texts:
             given = tokenizer(text.words[0], add_special_tokens=False, return_offsets_mapping=True)
             pieces[text] = Tokens(np.array(given["input_ids"]), np.array(given["offset_mapping"]))
         every |= pieces
-        found.append((paradigm, *_aligned(parts, pieces, causal, options)))
+        found.append((paradigm, *aligned_pairs(parts, pieces, causal, sizes)))
+    tokens = {token for pieces in every.values() for token in pieces.ids.tolist()}
     for seed, (paradigm, train, test) in enumerate(found):
-        draws = _logit_columns(test, every.values(), seed)[:, : 2 * N_ARBITRARY_PAIRS].reshape(
-            -1, N_ARBITRARY_PAIRS, 2
-        )
+        columns = arbitrary_tokens(tokens, [pair.answers for pair in test], seed)
+        draws = columns[:, : 2 * N_ARBITRARY_PAIRS].reshape(-1, N_ARBITRARY_PAIRS, 2)
         yield paradigm, train, test, seed, draws
 
 

@@ -14,9 +14,10 @@ from tiny_models import FAMILIES, build_config, save_tokenizer
 from transformers import AutoTokenizer, BertForMaskedLM
 
 from probes.data.conllu_files import read_conllu
-from probes.families.interventions.own_answers import LOSS, loss_words
-from probes.families.interventions.probed_sample import DROP, sampled_sentences
-from probes.families.interventions.pruning import CORRELATION, IMPORTANCE, N_RANDOM, RANDOM
+from probes.families.interventions.controls import N_ORDERS
+from probes.families.interventions.experiment import DROP, LOSS, sampled_sentences
+from probes.families.interventions.pruning import CORRELATION, IMPORTANCE, RANDOM
+from probes.families.interventions.readouts import loss_words
 
 HEADS = list(product((1, 2, 3), (1, 2)))
 DEAD = 2, 2
@@ -164,7 +165,7 @@ def test_disabled_heads_are_columns_of_zeros(record, pruning_run, plain, importa
 
 def test_random_orders_have_their_mean_and_range(record, pruning_run, plain):
     rng, intact = np.random.default_rng(0), loss_of(pruning_run, plain, [])[0]
-    orders = [[HEADS[i] for i in rng.permutation(6)] for _ in range(N_RANDOM)]
+    orders = [[HEADS[i] for i in rng.permutation(6)] for _ in range(N_ORDERS)]
     for count, share in ((2, 33), (6, 100)):
         values = [loss_of(pruning_run, plain, order[:count])[0] - intact for order in orders]
         row = record.rows.at(LOSS, order=RANDOM, percent_disabled=share)

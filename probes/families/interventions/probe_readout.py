@@ -1,4 +1,4 @@
-"""A task's examples in a sample of test, with the predictions of frozen probes."""
+"""Read-out of stored probes: their predictions in changed passes, and what a change costs them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ import numpy as np
 
 from probes.examples.examples import NotServedError
 from probes.extraction.reading.vectors import layer_part
-from probes.families.interventions.own_answers import Comparison, Variant, comparisons
+from probes.families.interventions.experiment import (
+    ChangedPass,
+    Comparison,
+    comparisons,
+    read_passes,
+)
 from probes.measurements.measurement import csv_lines
 from probes.probing.stored_probes import StoredProbes, why_not_applied
 from probes.records.record import Record
@@ -33,15 +38,6 @@ if TYPE_CHECKING:
     from probes.measurements.context import ModelContext, TaskContext
 
 
-DROP = "ablation_drop"
-
-
-def sampled_sentences(n: int, size: int) -> Ints:
-    """Numbers of up to `size` of n sentences, drawn with a fixed seed; ascending."""
-    numbers: Ints = np.sort(np.random.default_rng(0).permutation(n)[:size])
-    return numbers
-
-
 class ProbedSample:
     """A task's examples in some sentences of a split, and predictions of its reported probes.
 
@@ -55,8 +51,8 @@ class ProbedSample:
         view: name of the view that holds the texts.
         numbers: numbers of the examples in the split. Shape (n,).
         texts: text of each example.
-        predicted: predictions of each pass, made by `begin` and filled by `take`. Shape (variants,
-            L, n, …).
+        predicted: predictions of each pass, made by `begin` and filled by `take`. Shape (passes, L,
+            n, …).
         reason: reason for leaving the task out; empty if it is used.
     """
 
@@ -91,10 +87,10 @@ class ProbedSample:
         gold = self.context.scorers[self.split].gold
         return gold.part(np.isin(np.arange(len(gold.labels)), self.numbers))
 
-    def begin(self, n_variants: int) -> None:
+    def begin(self, n_passes: int) -> None:
         """Make room for the predictions of so many passes; those of earlier ones are dropped."""
         stored = self.context.predicted(self.layers)
-        shape = n_variants, len(stored), len(self.numbers), *stored.shape[2:]
+        shape = n_passes, len(stored), len(self.numbers), *stored.shape[2:]
         self.predicted = np.zeros(shape, stored.dtype)
 
     def take(self, number: int, vectors: Mapping[int, Any], first: Mapping[Text, int]) -> None:
@@ -113,7 +109,7 @@ class ProbedSample:
                 predicted = self._probes.predict(layer, vectors[layer], spans)
                 self.predicted[number, index] = predicted
 
-    def rows(self, variants: Sequence[Variant], name: str, **axes: Any) -> Iterator[Row]:
+    def rows(self, passes: Sequence[ChangedPass], name: str, **axes: Any) -> Iterator[Row]:
         """Cost of each change to the probes at and above it; p at the last layer.
 
         Dev, which only serves for choosing, has rows of the last layer alone.
@@ -128,7 +124,7 @@ class ProbedSample:
         for index, at in enumerate(self.layers):
             if not on_test and at != last:
                 continue
-            compared = [x for x in comparisons(variants) if x.layer <= at]
+            compared = [x for x in comparisons(passes) if x.layer <= at]
             scores = self._both_sides(compared, self.predicted[:, index], at)
             p = _p_by_number(compared, scores) if on_test and at == last else {}
             for number, (change, sides) in enumerate(zip(compared, scores, strict=True)):
@@ -153,7 +149,7 @@ class ProbedSample:
         """The scores of a layer's probe to compare; means over draws.
 
         Args:
-            predicted: shape (variants, n, …).
+            predicted: shape (passes, n, …).
         """
         metric = metrics.get(self.context.task.metric)
         used = sorted({i for x in compared for i in (*x.changed, *x.other)})
@@ -224,7 +220,7 @@ def probed_samples(
 def predict_in_passes(
     context: ModelContext,
     samples: Sequence[ProbedSample],
-    variants: Sequence[Variant],
+    passes: Sequence[ChangedPass],
     compared_view: str,
 ) -> Iterator[Row]:
     """Let probes predict from the vectors of words in each pass.
@@ -241,8 +237,7 @@ def predict_in_passes(
     from probes.extraction.reading.views import view_over
 
     for task_sample in samples:
-        task_sample.begin(len(variants))
-    changes = [variant.interventions for variant in variants]
+        task_sample.begin(len(passes))
     for name in dict.fromkeys(x.view for x in samples):
         of_view = [x for x in samples if x.view == name]
         view = view_over((text for x in of_view for text in x.texts), name)
@@ -251,20 +246,21 @@ def predict_in_passes(
         task = of_view[0].context
         collector = WordVectors(task.layers, cast("Pooling", task.result.pooling), "float32")
         untouched: dict[int, Mapping[int, Any]] = {}
-        for number, arrays in context.read_changed(view, collector, changes):
-            variant = variants[number]
-            layers = [layer for layer in task.layers if layer >= variant.layer]
+        for number, arrays in read_passes(context, passes, view, collector):
+            changed = passes[number]
+            layers = [layer for layer in task.layers if layer >= changed.layer]
             vectors = {layer: arrays[layer_part(layer)] for layer in layers}
             for task_sample in of_view:
                 task_sample.take(number, vectors, first)
-            if variant.is_base:
+            if changed.is_base:
                 untouched[number] = vectors
             elif name == compared_view:
-                yield from vector_similarities(variant, vectors, untouched[variant.against[0][0]])
+                before = untouched[changed.against[0][0]]
+                yield from vector_similarities(changed, vectors, before)
 
 
 def vector_similarities(
-    changed: Variant, vectors: Mapping[int, Any], before: Mapping[int, Any]
+    changed: ChangedPass, vectors: Mapping[int, Any], before: Mapping[int, Any]
 ) -> Iterator[Row]:
     """Mean cosine of words' vectors with those before, by layer; for the last layer also CKA.
 

@@ -1,0 +1,284 @@
+"""Read-outs of a model's own answers, in untouched and changed passes.
+
+Log-odds of continuations after a prompt; of a corpus, the loss per piece and the agreement of
+verbs; gradients of the loss at each head.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import numpy as np
+import torch
+
+from probes.common.errors import UserError
+from probes.examples.verb_forms import TASK, Forms, Question, answers_of, spaced
+from probes.extraction.changing.head_collectors import BY_HEAD, LossGradients
+from probes.extraction.models.lm_head import Lens
+from probes.extraction.reading.collectors import Collector, ModelProperties, layer_states
+from probes.extraction.reading.padding import PaddedWindows
+from probes.extraction.reading.shards import single_shard
+from probes.extraction.reading.token_scores import LossOfWords, TokenScores, joined_token_scores
+from probes.extraction.reading.views import Text, view_over
+from probes.extraction.reading.windows import Window
+from probes.families.interventions.experiment import (
+    CLOZE,
+    LOG_ODDS,
+    LOSS,
+    SMALLEST,
+    ChangedPass,
+    comparisons,
+    mean_effect_rows,
+    mean_effects,
+    read_passes,
+)
+from probes.records.header import ModelRecord
+from probes.records.row import Row
+from probes.statistics.significance import smallest_drop
+
+if TYPE_CHECKING:
+    from probes.common.arrays import Floats, Ints
+    from probes.data.sentence import Sentence
+    from probes.extraction.reading.alignment import Pieces
+    from probes.extraction.reading.shards import Shard
+    from probes.extraction.reading.token_scores import ScoredStretches
+    from probes.measurements.context import ModelContext
+    from probes.statistics.partition import Partition
+
+
+class ContinuationLogits(Collector):
+    """Logits of some tokens after prompts of one shape, and states of some layers.
+
+    Args:
+        end: number of tokens before the continuation.
+        columns: tokens whose logits are kept, by text. Shape (texts, k).
+        layers, places: layers and tokens whose states are kept.
+
+    Attributes:
+        rows: number of the text of each row of the running pass.
+        n_prefix: number of special tokens before a text.
+    """
+
+    name = "prompts"
+    parts = "logits", "states"
+    after_start = True
+    applies_head = True
+    model_arguments: ClassVar[Mapping[str, Any]] = {"output_hidden_states": True}
+
+    def __init__(
+        self, end: int, columns: Ints, layers: Sequence[int] = (), places: Sequence[int] = ()
+    ) -> None:
+        self._end, self._columns = end, torch.from_numpy(columns)
+        self._layers, self._places = layers, torch.tensor(places, dtype=torch.long)
+        self._head_is_linear: bool | None = None
+        self.rows, self.n_prefix = torch.empty(0, dtype=torch.long), 0
+
+    def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
+        """Size of logits and states."""
+        n_states = len(shard.texts) * len(self._layers) * len(self._places)
+        return 4 * (self._columns.numel() + n_states * model.hidden_size)
+
+    def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
+        """Begin with nothing."""
+        self._logits = torch.full(self._columns.shape, torch.nan)
+        self._states: torch.Tensor | None = None
+
+    def copies(self, windows: Sequence[Window], reader: ModelProperties) -> list[Window]:
+        """Texts that are cut before the continuation, or have a mask in its place.
+
+        Raises:
+            UserError: the model reads in both directions and has no mask token.
+        """
+        if not reader.causal and reader.mask_id is None:
+            raise UserError("This model reads in both directions and has no mask token.")
+        self.n_prefix, prompts = reader.n_prefix, []
+        at = reader.n_prefix + self._end
+        for window in windows:
+            ids = window.ids[:at] if reader.causal else window.ids.copy()
+            if reader.mask_id is not None and not reader.causal:
+                ids[at] = reader.mask_id
+            position, owner = np.array([at - reader.causal]), np.array([window.text])
+            prompts.append(
+                replace(window, ids=ids, position=position, owner=owner, share=np.ones(1))
+            )
+        return prompts
+
+    def prepare(self, windows: PaddedWindows) -> None:
+        """Keep the numbers of the texts that the next pass reads."""
+        self.rows = windows.text
+
+    def add(self, windows: PaddedWindows, output: Any) -> None:
+        """Keep the logits and states of one pass."""
+        last = output.last_hidden_state.flatten(0, 1)
+        last = last[windows.position.to(last.device)]
+        self._logits[windows.text] = self._answers(last, self._columns[windows.text]).cpu()
+        if self._layers:
+            at, by_layer = self._places + self.n_prefix, layer_states(output)
+            parts = [by_layer[k][:, at.to(by_layer[k].device)].float().cpu() for k in self._layers]
+            states = torch.stack(parts, dim=1)
+            if self._states is None:
+                self._states = states.new_empty(len(self._columns), *states.shape[1:])
+            self._states[windows.text] = states
+
+    def _answers(self, states: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+        """Logits of some tokens. Shape (rows, k).
+
+        If the head is a linear map in float32, only its rows of these tokens are used: all 262,144
+        of Gemma 3 take as long as its blocks.
+
+        Args:
+            states: shape (rows, hidden size).
+            columns: shape (rows, k).
+        """
+        lens, columns = cast("Lens", self.head), columns.to(states.device)
+        head = lens.model.get_output_embeddings()
+        with torch.inference_mode():
+            if self._head_is_linear:
+                products: torch.Tensor = (head.weight[columns] @ states[:, :, None]).squeeze(-1)
+                return products if head.bias is None else products + head.bias[columns]
+            logits = torch.cat([lens.logits(part).float() for part in states.split(64)])
+            if self._head_is_linear is None:
+                linear = isinstance(head, torch.nn.Linear) and head.weight.dtype == torch.float32
+                linear = linear and head.in_features == states.shape[1]
+                room = 1e-5 * float(logits.abs().max())
+                self._head_is_linear = linear and torch.allclose(head(states), logits, 1e-4, room)
+            return logits.gather(1, columns)
+
+    def finish(self) -> dict[str, torch.Tensor]:
+        """Logits (texts, k) and states (texts, layers, places, hidden size).
+
+        Raises:
+            UserError: a logit is not finite.
+        """
+        if not self._logits.isfinite().all():
+            raise UserError(
+                "The language-model head gave a number that is not finite. The model is broken, or "
+                "--dtype is too narrow (try --dtype float32)."
+            )
+        parts = {"logits": self._logits}
+        return parts if self._states is None else {**parts, "states": self._states}
+
+
+_MASKED = 0.15
+"""Share of words to mask at once for a masked model, as in training."""
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Texts and verbs for the model's own answers.
+
+    Attributes:
+        texts: sentences as written.
+        words: places of the words whose surprisal is the loss, by text.
+        verbs: texts with the right and the wrong form of each verb.
+        of_text, of_verb: number in the split of each text's and each verb's sentence.
+        split: name of the split.
+    """
+
+    texts: Sequence[Text]
+    words: Mapping[Text, Ints]
+    verbs: Sequence[Question]
+    of_text: Ints
+    of_verb: Ints
+    partition: Partition
+    split: str
+
+
+def questions_in(context: ModelContext, split: str, sample: Ints) -> Questions:
+    """Words of a sample of sentences; for test also all verbs of the split."""
+    sentences, verbs, of_verb = context.corpus.splits[split], [], []
+    for scored in context.tasks if split == "test" else ():
+        if scored.task.name == TASK:
+            forms = Forms.of(context.corpus.splits["train"])
+            examples = scored.examples.splits[split]
+            for number, example in zip(examples.sentence, examples.examples, strict=True):
+                question = forms.question(sentences[number], example)
+                if not isinstance(question, str):
+                    verbs.append(question)
+                    of_verb.append(number)
+    texts, words = loss_words([sentences[i] for i in sample], context.model.causal)
+    some = [i for i, text in enumerate(texts) if len(words[text])]
+    numbers = sample[some], np.array(of_verb, dtype=int)
+    partition = context.partition(split)
+    return Questions([texts[i] for i in some], words, verbs, *numbers, partition, split)
+
+
+def loss_words(sentences: Sequence[Sentence], causal: bool) -> tuple[list[Text], dict[Text, Ints]]:
+    """Written texts, and the places of the words whose surprisal is the loss.
+
+    Only words with a letter count. A causal model scores all of them, a masked model a random
+    sample with at least one word per text.
+    """
+    rng, texts, words = np.random.default_rng(0), [], {}
+    for sentence in sentences:
+        stretches = tuple(sentence.written or spaced(sentence.words))
+        text = Text(stretches, (0, len(stretches)), written=True)
+        texts.append(text)
+        if text not in words:
+            with_letter = [i for i, x in enumerate(stretches) if any(map(str.isalpha, x))]
+            size = len(with_letter) if causal else math.ceil(_MASKED * len(with_letter))
+            words[text] = np.sort(rng.permutation(np.array(with_letter, dtype=int))[:size])
+    return texts, words
+
+
+def own_answers(
+    context: ModelContext, passes: Sequence[ChangedPass], questions: Questions
+) -> Iterator[Row]:
+    """Increase of loss, and drop of agreement, from one pass to another.
+
+    Raises:
+        NoHeadError: the model has no language-model head.
+    """
+    compared, where = comparisons(passes), (questions.partition, questions.split)
+    if questions.texts:
+        losses, collector = [], LossOfWords(questions.words)
+        for scores in _scores_by_pass(context, passes, questions.texts, collector):
+            order = [scores.view.index[text] for text in questions.texts]
+            losses.append(np.add.reduceat(scores.within_word, scores.first)[order])
+            # Each pass reads the same texts, so any of them has their numbers of pieces.
+            pieces = np.add.reduceat(scores.pieces, scores.first)[order]
+        yield from mean_effect_rows(LOSS, compared, losses, questions.of_text, pieces, *where)
+    if not questions.verbs:
+        return
+    texts = [text for x in questions.verbs for text in x]
+    answers = [
+        answers_of(scores.with_word_ends(), questions.verbs)
+        for scores in _scores_by_pass(context, passes, texts, TokenScores())
+    ]
+    if (comparable := answers[0].comparable).any():
+        of_verb, ones = questions.of_verb[comparable], np.ones(comparable.sum())
+        right = [x.right[comparable] for x in answers]
+        log_odds = [x.log_odds[comparable] for x in answers]
+        yield from mean_effect_rows(CLOZE, compared, right, of_verb, ones, *where)
+        yield from mean_effect_rows(LOG_ODDS, compared, log_odds, of_verb, ones, *where)
+        for change, drops in zip(compared, mean_effects(compared, right), strict=True):
+            if not change.has_draws:  # the formula does not include the variance of draws
+                churn = float(np.abs(drops).mean() - abs(drops.mean()))
+                value = smallest_drop(churn, len(drops))
+                yield Row(SMALLEST, value, change.layer, n=len(drops), axes=change.axes)
+
+
+def _scores_by_pass(
+    context: ModelContext,
+    passes: Sequence[ChangedPass],
+    texts: Iterable[Text],
+    collector: Collector,
+) -> Iterator[ScoredStretches]:
+    """The collector's scores in each pass, in order."""
+    view = view_over(texts, "written")
+    shard = single_shard(view)
+    for _, arrays in read_passes(context, passes, view, collector):
+        parts = {name: array.numpy() for name, array in arrays.items()}
+        yield joined_token_scores(view, [shard], [parts])
+
+
+def head_gradients_of_loss(context: ModelContext, questions: Questions) -> Floats:
+    """Gradient of each text's loss at a gate, of value 1, on each head. (texts, blocks, heads)."""
+    view = view_over(questions.texts, "written")
+    gradients = np.zeros((len(view.texts), context.model.n_layers, context.sites().n_heads))
+    for shard, arrays in context.read(view, LossGradients(questions.words)):
+        gradients[shard.index] = arrays[BY_HEAD].numpy()
+    return gradients[[view.index[text] for text in questions.texts]]
