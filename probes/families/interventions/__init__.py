@@ -4,13 +4,14 @@
 - How many heads can be disabled, the least important first?
 - What is lost if the labels of a task are erased from a layer?
 - Does the answer follow if a layer's state is replaced by that of another prompt?
+- Does it follow if a step towards another class is added to a layer?
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveInt
+from pydantic import BeforeValidator, Field, PlainSerializer, PositiveFloat, PositiveInt
 
 from probes.measurements.catalogue import Family
 from probes.records.values import Frozen
@@ -54,18 +55,68 @@ class InterchangeOptions(Frozen):
     )
 
 
+def _doses(doses: Any) -> Any:
+    """Numbers, separated by commas."""
+    numbers = [*map(float, doses.split(","))] if isinstance(doses, str) else doses
+    if not numbers or 0 in numbers:
+        raise ValueError("give numbers other than 0, separated by commas")
+    return tuple(dict.fromkeys(numbers))
+
+
+def _answers(answers: Any) -> Any:
+    """Two texts with a comma between them; spaces are part of them."""
+    return tuple(answers.split(",")) if isinstance(answers, str) else answers
+
+
+def _with_digest(corpus: str) -> str:
+    """A corpus with the digest of its content."""
+    from probes.common.errors import UserError
+    from probes.data.find import find_corpus
+
+    try:
+        return f"{corpus} {find_corpus(corpus).digest}"
+    except UserError as error:
+        raise UserError(str(error).replace("--corpus", "--steering-neutral")) from error
+
+
+class SteeringOptions(Frozen):
+    """Options of `steering`."""
+
+    examples: PositiveInt = Field(
+        default=40, description="prompts of dev and of test to steer, of each task or paradigm"
+    )
+    doses: Annotated[tuple[float, ...], BeforeValidator(_doses)] = Field(
+        default=(-2.0, -1.0, -0.5, 0.5, 1.0, 2.0),
+        description="steps to add, in units of the distance of the class means along the direction",
+    )
+    draws: int = Field(default=20, ge=2, description="draws of each random control")
+    damage: PositiveFloat = Field(
+        default=0.1, description="increase of loss on neutral text to allow, in nats per piece"
+    )
+    neutral: Annotated[str, PlainSerializer(_with_digest)] = Field(
+        default="sample", description="corpus of neutral text, to measure damage on"
+    )
+    prompt: str = Field(default="", description="text to put behind each text of a task")
+    answers: Annotated[tuple[str, ...], BeforeValidator(_answers)] = Field(
+        default=(),
+        description="answers of the positive class and of the other, such as ' yes, no'",
+    )
+
+
 FAMILY = Family(
     measurements={
         "ablation": "ablation",
         "pruning": "pruning",
         "erasure": "erasure",
         "interchange": "interchange",
+        "steering": "steering",
     },
     options={
         "ablation": AblationOptions,
         "pruning": PruningOptions,
         "erasure": ErasureOptions,
         "interchange": InterchangeOptions,
+        "steering": SteeringOptions,
     },
     claims="claims",
 )

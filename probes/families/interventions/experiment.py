@@ -234,6 +234,8 @@ def exchange_rows(
     cells: Sequence[tuple[int, Mapping[str, AxisValue]]],
     *,
     tested: bool,
+    noise: Sequence[tuple[str, Spread]] = (),
+    units: str = "pairs of words are exchanged",
 ) -> Iterator[Row]:
     """Mean of each cell over pairs of prompts, with an interval over the words they exchange.
 
@@ -243,6 +245,8 @@ def exchange_rows(
         group: numbers of the pairs to average.
         cells: layer and axes of each.
         tested: whether to test means against 0, over all pairs, corrected over cells.
+        noise: name and spread of the noise of draws in each cell; empty for none.
+        units: end of the reason for no interval.
     """
     if not len(group):
         for layer, axes in cells:
@@ -250,12 +254,14 @@ def exchange_rows(
         return
     p_values: list[float | None] = [None] * len(cells)
     if tested:
-        p_values = strata.p_values(values, [np.arange(len(values))])[0].tolist()
+        p_values = strata.p_values(values, [np.arange(len(values))], noise)[0].tolist()
     ((means, resamples),) = strata.means(values, [group])
+    if noise:
+        resamples += np.stack([training_noise(x, [0], *y, RESAMPLES)[0] for x, y in noise], axis=1)
     numbers = zip(cells, means.tolist(), interval(resamples.T), p_values, strict=True)
     for (layer, axes), value, pair, p in numbers:
         between = bounds(pair)
-        reason = "" if between else f"fewer than {FEWEST} pairs of words are exchanged"
+        reason = "" if between else f"fewer than {FEWEST} {units}"
         if between and not (between := informative(between)):
             reason = "nearly all pairs have the same value"
         yield Row(metric, value, layer, *ends(between), n=len(group), p=p, why=reason, axes=axes)

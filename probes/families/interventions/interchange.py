@@ -7,7 +7,7 @@ follows the exchanged part, the model uses it (Geiger et al. 2021; CausalGym, Ar
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -37,6 +37,7 @@ from probes.families.interventions.interchange_pairs import (
     Pair,
     aligned_pairs,
     contrasts_by_paradigm,
+    pieces_of,
 )
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.measurement import Measured, UseColumn, measurement
@@ -51,9 +52,7 @@ if TYPE_CHECKING:
 
     from probes.common.arrays import Floats, Ints
     from probes.data.sentence import Corpus
-    from probes.extraction.reading.alignment import Pieces
     from probes.extraction.reading.collectors import Collector
-    from probes.extraction.reading.views import Text
     from probes.measurements.context import ModelContext
 
 RATIO, FLIPPED = "log_odds_ratio", "flipped"
@@ -166,7 +165,7 @@ def interchange(context: ModelContext) -> Measured:
     paradigms = contrasts_by_paradigm(context.corpus.items, causal, *sizes)
     texts = (text for parts in paradigms.values() for part in parts for x in part for y in x.texts()
              for text in y)  # fmt: skip
-    pieces = _pieces_of(context, texts)
+    pieces = pieces_of(context, texts)
     measured: list[_ParadigmScores] = []
     unfit: list[str] = []
     for paradigm, parts in paradigms.items():
@@ -199,16 +198,6 @@ def interchange(context: ModelContext) -> Measured:
         notes.append(f"Fewer than {_FEWEST} pairs for training or test: {', '.join(unfit)}.")
     facts = {"paradigms": len(measured), "pairs": n_pairs, "continuations": n_answers}
     return Measured(_interchange_rows(measured, context.layers, causal), facts=facts, notes=notes)
-
-
-def _pieces_of(context: ModelContext, texts: Iterable[Text]) -> dict[Text, Pieces]:
-    """Pieces of texts, without those that are too long for the model."""
-    tokenizer = context.tokenizer
-    assert tokenizer is not None, "given vectors have no language-model head"
-    distinct = list(dict.fromkeys(texts))
-    room = context.model.window - len(tokenizer.prefix) - len(tokenizer.suffix)
-    pieces = zip(distinct, tokenizer(distinct), strict=True)
-    return {text: of_text for text, of_text in pieces if len(of_text.ids) <= room}
 
 
 def _exchanged_logits(

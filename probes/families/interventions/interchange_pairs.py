@@ -20,6 +20,7 @@ from probes.extraction.reading.views import Text
 
 if TYPE_CHECKING:
     from probes.extraction.reading.alignment import Pieces
+    from probes.measurements.context import ModelContext
 
 Words = tuple[str, ...]
 
@@ -255,6 +256,16 @@ def _as_written(text: Text, pieces: Pieces, n: int) -> list[str]:
     """The first tokens of a text as they are written."""
     assert pieces.letters is not None
     return [text.words[0][slice(*part)].strip() for part in pieces.letters[:n].tolist()]
+
+
+def pieces_of(context: ModelContext, texts: Iterable[Text]) -> dict[Text, Pieces]:
+    """Pieces of texts, without those that are too long for the model."""
+    tokenizer = context.tokenizer
+    assert tokenizer is not None, "given vectors have no language-model head"
+    distinct = list(dict.fromkeys(texts))
+    room = context.model.window - len(tokenizer.prefix) - len(tokenizer.suffix)
+    pieces = zip(distinct, tokenizer(distinct), strict=True)
+    return {text: of_text for text, of_text in pieces if len(of_text.ids) <= room}
 
 
 def contrasts_by_paradigm(

@@ -1,12 +1,11 @@
-"""Prompts to steer, states of training prompts, and the steps that are added to a layer.
+"""Prompts to steer, and the steps that are added to them, fitted to the states of other prompts.
 
-Prompts are made of minimal pairs (the bases of `interchange`), or of the texts or chats of a task.
+Prompts are bases of minimal pairs, as in `interchange`, or texts and chats of a task.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,7 +15,14 @@ from probes.examples.examples import NotServedError
 from probes.examples.verb_forms import TASK
 from probes.extraction.reading.views import Text, view_over
 from probes.families.interventions.controls import random_directions, shuffled_classes
-from probes.families.interventions.directions import PROBE, class_directions
+from probes.families.interventions.directions import (
+    LEACE,
+    MEAN,
+    PROBE,
+    RANDOM,
+    SHUFFLED,
+    class_directions,
+)
 from probes.families.interventions.experiment import ChangedPass, read_passes, resampling_units
 from probes.families.interventions.interchange_pairs import (
     Pair,
@@ -24,27 +30,29 @@ from probes.families.interventions.interchange_pairs import (
     contrasts_by_paradigm,
     pieces_of,
 )
+from probes.records.row import Row
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats, Ints
-    from probes.families.interventions import SteeringOptions
     from probes.measurements.context import ModelContext, TaskContext
 
-N_TRAINING = 100
-"""Most pairs of prompts of a paradigm that directions are fitted to."""
+DIRECTIONS, CONTROLS = (MEAN, PROBE, LEACE), (RANDOM, SHUFFLED, NORM := "norm alone")
 
-FEWEST_PROMPTS = 5
-"""Number of pairs for training, dev and test that a paradigm must have."""
+N_TRAINING, FEWEST_PAIRS = 100, 5
+"""Most pairs of a paradigm to fit to, and fewest to fit to, for dev and for test."""
+
+Cell = tuple[str, int, float]
+"""Direction or control, layer and dose; of random controls the size of the dose."""
 
 
 class Prompts(NamedTuple):
-    """Prompts of a split, with pairs of answers: the one to steer to, and the other.
+    """Prompts of a split, each with pairs of answers: the one to steer to, and the other.
 
     Attributes:
         texts: texts that begin with the prompts.
         ends: number of tokens of each prompt. Shape (prompts,).
         answers: first tokens of the answers.
-        signs: 1 to step along the direction, −1 against it. Shape (prompts,).
+        signs: 1 to step along directions, −1 against them. Shape (prompts,).
         units: unit of resampling of each prompt.
     """
 
@@ -57,234 +65,210 @@ class Prompts(NamedTuple):
     def log_odds(
         self, context: ModelContext, passes: Callable[[int], Sequence[ChangedPass]]
     ) -> Floats:
-        """Log-odds of the first answer against the other, mean over pairs. (passes, prompts).
+        """Mean log-odds of the answers to steer to against the others. Shape (passes, prompts).
 
         Args:
-            passes: makes the passes for prompts of a sign.
+            passes: makes the passes for prompts of one sign.
         """
         from probes.families.interventions.readouts import ContinuationLogits
 
-        width = max(map(len, self.answers))
-        # Missing pairs of answers are twice the same token, and count nothing.
-        columns = np.array([sum(x, ()) + (0, 0) * (width - len(x)) for x in self.answers])
-        counts, parts = np.array(list(map(len, self.answers))), {}
+        # Where a prompt has fewer pairs of answers, the same token stands twice and adds nothing.
+        columns = np.zeros((len(self.texts), 2 * max(map(len, self.answers))), dtype=np.int64)
+        for row, pairs in zip(columns, self.answers, strict=True):
+            row[: 2 * len(pairs)] = np.concatenate(pairs)
+        counts = np.array([len(pairs) for pairs in self.answers])
+        by_prompt: dict[int, Floats] = {}
         for sign in np.unique(self.signs).tolist():
             rows = np.flatnonzero(self.signs == sign)
-            view = view_over((self.texts[i] for i in rows), "written")
+            view = view_over((self.texts[i] for i in rows.tolist()), "written")
             collector = ContinuationLogits(self.ends[rows], columns[rows])
-            logits = np.stack(
-                [
-                    arrays["logits"].double().numpy()
-                    for _, arrays in read_passes(context, passes(sign), view, collector)
-                ]
-            )
+            arrays = read_passes(context, passes(sign), view, collector)
+            logits = np.stack([x["logits"].double().numpy() for _, x in arrays])
             odds = (logits[..., ::2] - logits[..., 1::2]).sum(-1) / counts[rows]
-            parts |= dict(zip(rows.tolist(), odds.T, strict=True))
-        return np.stack([parts[i] for i in range(len(self.texts))], axis=1)
+            by_prompt |= dict(zip(rows.tolist(), odds.T, strict=True))
+        return np.stack([by_prompt[i] for i in range(len(self.texts))], axis=1)
 
 
 class SteeringInput(NamedTuple):
-    """A paradigm, or a task of two classes of texts.
+    """A paradigm or a task, with prompts and steps.
 
     Attributes:
-        axes: its values on axes.
-        dev, test: prompts of these splits.
-        states: training vectors of a layer in float64 (n, H), and class of each, 0 or 1; those of
-            minimal pairs are in turn of the one and the other prompt.
-        paired: whether they are of minimal pairs.
-        probe: weights of the stored linear probe of a layer (H,); None for those fitted here.
-        note: a sentence on classes and answers.
+        axes: values on axes of all rows.
+        dev, test: prompts.
+        steps: draws of each cell, one of a direction. Each (draws, H).
+        training: rows that describe training states.
+        units: name of the units of resampling, at the end of a reason for no interval.
+        note: classes and answers; empty for minimal pairs.
     """
 
     axes: Mapping[str, str]
     dev: Prompts
     test: Prompts
-    states: Callable[[int], tuple[Floats, Ints]]
-    paired: bool
-    probe: Callable[[int], Floats] | None
-    note: str
-
-
-class Steps(NamedTuple):
-    """Steps of dose 1 at a layer: as long as the distance of the class means along the direction.
-
-    Attributes:
-        directions: by name. Each (H,).
-        random, shuffled: controls, as long as the mean difference. Each (draws, H).
-        separation: distance of the means along each direction, in standard deviations in classes.
-        agreement: mean cosine of training differences with their mean.
-    """
-
-    directions: Mapping[str, Floats]
-    random: Floats
-    shuffled: Floats
-    separation: Mapping[str, float]
-    agreement: float
-
-
-def steps_at(group: SteeringInput, layer: int, draws: int) -> Steps:
-    """Fit directions to the training states of a layer, and draw controls."""
-    x, z = group.states(layer)
-    rng = np.random.default_rng([layer, len(x)])
-    means = np.stack([x[z == 0].mean(0), x[z == 1].mean(0)])
-    mean = means[1] - means[0]
-    differences = (x[1::2] - x[::2]) * (z[1::2] - z[::2])[:, None]
-    if group.paired:
-        shuffled = shuffled_classes(differences, draws, rng)[1]
-    else:  # of each text and the other class's mean
-        differences = (x - means[1 - z]) * (2 * z - 1)[:, None]
-        classes = rng.permuted(np.tile(z, (draws, 1)), axis=1)
-        shuffled = _units(classes @ x / z.sum() - (1 - classes) @ x / (1 - z).sum())
-    vectors = class_directions(x, z)
-    if group.probe:
-        vectors[PROBE] = group.probe(layer)
-    units = {name: _units(vector) for name, vector in vectors.items()}
-    within = x - means[z]
-    deviation = {name: np.sqrt(np.square(within @ v).sum() / (len(x) - 2)) for name, v in units.items()}
-    length = float(np.linalg.norm(mean))
-    return Steps(
-        {name: (mean @ v) * v for name, v in units.items()},
-        length * random_directions(mean, draws, rng)[1],
-        length * shuffled,
-        {name: abs(mean @ v) / deviation[name] for name, v in units.items() if deviation[name]},
-        float((_units(differences) @ _units(mean)).mean()),
-    )
-
-
-def _units(vectors: Floats) -> Floats:
-    """Vectors of length 1, on the last axis; a vector of zeros stays."""
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    steps: Mapping[Cell, Floats]
+    training: Sequence[Row]
+    units: str = "pairs of words are exchanged"
+    note: str = ""
 
 
 def paradigm_inputs(context: ModelContext) -> Iterator[SteeringInput]:
-    """The paradigms of minimal pairs that have enough pairs of prompts; see `interchange`.
-
-    A step of positive dose goes from the class of the prompt to that of the other one.
-    """
+    """The paradigms with enough pairs; a step goes from the base's class to the source's."""
     from probes.families.interventions.readouts import ContinuationLogits
 
     causal, n = context.model.causal, context.options.examples
     sizes = N_TRAINING + n, n
     for paradigm, parts in contrasts_by_paradigm(context.corpus.items, causal, *sizes).items():
-        texts = (y for part in parts for x in part for two in x.texts() for y in two)
+        texts = (text for part in parts for x in part for three in x.texts() for text in three)
         train, test = aligned_pairs(parts, pieces_of(context, texts), causal, sizes)
-        n_dev = min(n, len(train) // 3)
-        fitted, dev = train[: len(train) - n_dev][:N_TRAINING], train[len(train) - n_dev :]
-        if min(len(fitted), len(dev), len(test)) < FEWEST_PROMPTS:
+        n_fitted = min(N_TRAINING, len(train) - min(n, len(train) // 3))
+        fitted, dev = train[:n_fitted], train[n_fitted:][:n]
+        if min(len(fitted), len(dev), len(test)) < FEWEST_PAIRS:
             continue
         view = view_over((text for x in fitted for text in (x.base, x.source)), "written")
-        end, place = fitted[0].end, fitted[0].end - causal
-        no_columns = np.zeros((len(view.texts), 1), dtype=np.int64)
-        collector = ContinuationLogits(end, no_columns, context.layers, [place])
+        end, columns = fitted[0].end, np.zeros((len(view.texts), 1), dtype=np.int64)
+        collector = ContinuationLogits(end, columns, context.layers, [end - causal])
         ((_, arrays),) = read_passes(context, [ChangedPass()], view, collector)
-        vectors = arrays["states"][:, :, 0].double().numpy()
+        vectors = arrays["states"].double().numpy()[:, :, 0].swapaxes(0, 1)
         classes = np.array([z for x in fitted for z in (x.side, 1 - x.side)])
-
-        def states(
-            layer: int, vectors: Floats = vectors, classes: Ints = classes
-        ) -> tuple[Floats, Ints]:
-            return vectors[:, context.layers.index(layer)], classes
-
+        states = {k: (x, classes) for k, x in zip(context.layers, vectors, strict=True)}
         axes = {"steered": TASK, "paradigm": paradigm}
-        yield SteeringInput(axes, _of_pairs(dev), _of_pairs(test), states, True, None, "")
+        steps = _steps(context, axes, states, paired=True)
+        yield SteeringInput(axes, _bases(dev), _bases(test), *steps)
 
 
-def _of_pairs(pairs: Sequence[Pair]) -> Prompts:
-    """Bases, to be steered to the answers of their sources."""
-    return Prompts(
-        [pair.base for pair in pairs],
-        np.array([pair.end for pair in pairs]),
-        [[(source, base) for base, source in pair.answers] for pair in pairs],
-        np.array([1 - 2 * pair.side for pair in pairs]),
-        resampling_units([pair.changed for pair in pairs]),
-    )
+def _bases(pairs: Sequence[Pair]) -> Prompts:
+    """Bases of pairs, to be steered to the answers of their sources."""
+    answers = [[(source, base) for base, source in pair.answers] for pair in pairs]
+    signs = np.array([1 - 2 * pair.side for pair in pairs])
+    units = resampling_units([pair.changed for pair in pairs])
+    ends = np.array([pair.end for pair in pairs])
+    return Prompts([pair.base for pair in pairs], ends, answers, signs, units)
 
 
 def task_input(context: ModelContext, task: TaskContext) -> SteeringInput:
-    """Texts or chats of a task, to be steered to the answer of the second class.
+    """Texts or chats, to be steered to the answer of the positive class, the second one.
 
     Raises:
         NotServedError: the task has other than two classes, or reads no single token of a layer.
         UserError: there are no two answers, or they begin with the same token.
     """
+    from probes.records.parameters import folded
     from probes.training.standardisation import SpanRows
 
-    options, examples, position = context.options, task.examples, task.task.position
-    if len(examples.classes) != 2 or task.task.kind != "classification" or task.task.shape != "text":
-        raise NotServedError(f"{task.task.name}: texts of two classes are steered, and no others")
-    if task.task.site or position is None or position.is_bag or position.kind in ("mean", "max"):
-        raise NotServedError(
-            f"{task.task.name}: steered along vectors of one token of a layer; add last to "
-            "--positions"
-        )
-    if len(options.answers) != 2:
+    name, classes, at = task.task.name, task.examples.classes, task.task.position
+    if len(classes) != 2 or task.task.kind != "classification" or at is None:
+        raise NotServedError(f"{name}: only texts of two classes are steered")
+    if task.task.site or at.is_bag or at.kind in ("mean", "max"):
+        raise NotServedError(f"{name}: not read at one token of a layer; use --positions last")
+    if len(answers := context.options.answers) != 2:
         raise UserError(
-            f"--steering-answers: give two words to answer with, that of {examples.classes[1]!r} "
-            f"first, e.g. --steering-answers ' yes, no'."
+            f"--steering-answers: give two answers, that of {name} {classes[1]!r} first, such as "
+            "--steering-answers ' yes, no'."
         )
-    (rows,) = examples.rows("train", task.view, task.vectors)
-    spans, classes = SpanRows.of(rows), examples.targets("train")
-
-    def states(layer: int) -> tuple[Floats, Ints]:
-        return spans.means(task.vectors.layer(layer)).double().numpy(), classes
-
-    def probe(layer: int) -> Floats:
-        from probes.records.parameters import folded
-
-        ((weight, _),) = folded(task.parameters([layer]), layer, task.task.kind)
-        return weight[0]
-
-    dev, test = (_of_texts(context, task, split) for split in ("dev", "test"))
+    vectors = task.vectors.of(at, None)
+    (rows,) = task.examples.rows("train", task.view, vectors)
+    spans, targets = SpanRows.of(rows), task.examples.targets("train")
+    states, probes = {}, {}
+    for layer in context.layers:
+        states[layer] = spans.means(vectors.layer(layer)).double().numpy(), targets
+        if task.spec.family == "linear":
+            probes[layer] = folded(task.parameters([layer]), layer, task.task.kind)[0][0][0]
+    dev, test = (_prompts(context, task, split) for split in ("dev", "test"))
     note = (
-        f"{task.task.name}: {examples.classes[1]!r} is the positive class, whose answer is "
-        f"{options.answers[0]!r}, the other's {options.answers[1]!r}. A prompt with both: "
-        f"{test.texts[0].words[0][-80:]!r}."
+        f"{name}: {classes[1]!r} is the positive class, with the answer {answers[0]!r}; the other "
+        f"is {answers[1]!r}. A prompt with its answer: {test.texts[0].words[0][-80:]!r}."
     )
-    stored = probe if task.spec.family == "linear" else None
-    return SteeringInput({"steered": task.task.name}, dev, test, states, False, stored, note)
+    axes = {"steered": name}
+    steps = _steps(context, axes, states, paired=False, probes=probes)
+    units = task.examples.splits["test"].partition.clusters
+    return SteeringInput(axes, dev, test, *steps, units, note)
 
 
-def _of_texts(context: ModelContext, task: TaskContext, split: str) -> Prompts:
-    """Random texts of a split with the prompt behind them, those that fit the model's window."""
+def _prompts(context: ModelContext, task: TaskContext, split: str) -> Prompts:
+    """Random texts of a split with the prompt behind them, if they fit into the model's window."""
     options, part = context.options, task.examples.splits[split]
     assert context.tokenizer is not None, "given vectors have no language-model head"
-    order = np.random.default_rng(0).permutation(len(part.texts)).tolist()
-    number_by_text = {part.texts[i]: i for i in order}
-    prompts, chosen = [], []
-    for text, number in number_by_text.items():
-        if len(prompts) == options.examples:
-            break
-        written = text.words[0]
-        if text.chat:
-            written = context.tokenizer.chats.render(written).text
-        special = text.special or text.chat
+    texts, ends, tokens, numbers = [], [], [], []
+    flag = f"--steering-answers {','.join(options.answers)}"
+    for number in np.random.default_rng(0).permutation(len(part.texts)).tolist():
+        text = part.texts[number]
+        # A chat ends with the header of an answer.
+        before = context.tokenizer.chats.render(text.words[0]).text if text.chat else text.words[0]
         versions = [
-            Text((written + options.prompt + x,), (0, 1), written=True, special=special)
+            Text((before + options.prompt + x,), (0, 1), written=True, special=text.rendered)
             for x in ("", *options.answers)
         ]
         pieces = pieces_of(context, versions)
-        if len(pieces) < len(versions):
+        if len(pieces) < len(versions) or versions[1] in texts:
             continue
-        prompt, first, second = (pieces[x].ids.tolist() for x in versions)
-        pairs = enumerate(zip(first, second, strict=False))
-        end = next((i for i, (x, y) in pairs if x != y), None)
-        if end is None or end > len(prompt):
-            raise UserError(
-                f"--steering-answers {','.join(options.answers)}: both begin with the same token "
-                f"after {versions[0].words[0][-40:]!r}; give others."
-            )
-        if not context.model.causal and not len(first) == len(second) == end + 1:
-            raise UserError(
-                f"--steering-answers {','.join(options.answers)}: a masked model answers with one "
-                "token; give words that are whole tokens."
-            )
-        prompts.append((versions[1], end, (first[end], second[end])))
-        chosen.append(number)
-    if not prompts:
+        prompt, *both = (pieces[version].ids.tolist() for version in versions)
+        differ = (i for i, two in enumerate(zip(*both, strict=False)) if two[0] != two[1])
+        if (end := next(differ, len(prompt) + 1)) > len(prompt):
+            raise UserError(f"{flag}: they begin with the same token after a prompt; give others.")
+        if not context.model.causal and any(len(ids) > end + 1 for ids in both):
+            raise UserError(f"{flag}: a masked model answers with one token; give whole tokens.")
+        texts.append(versions[1])
+        ends.append(end)
+        tokens.append([(both[0][end], both[1][end])])
+        numbers.append(number)
+        if len(texts) == options.examples:
+            break
+    if not texts:
         raise NotServedError(f"{task.task.name}: no prompt of {split} fits into the model's window")
-    texts, ends, answers = zip(*prompts, strict=True)
-    units = part.partition.of_sentence[part.sentence[chosen]]
-    return Prompts(
-        texts, np.array(ends), [[x] for x in answers], np.ones(len(texts), int), list(map(str, units))
-    )
+    units = part.partition.of_sentence[part.sentence[numbers]]
+    return Prompts(texts, np.array(ends), tokens, np.ones(len(texts), int), [*map(str, units)])
+
+
+def _steps(
+    context: ModelContext,
+    axes: Mapping[str, str],
+    states: Mapping[int, tuple[Floats, Ints]],
+    *,
+    paired: bool,
+    probes: Mapping[int, Floats] | None = None,
+) -> tuple[dict[Cell, Floats], list[Row]]:
+    """Steps of all cells, and rows of separation and agreement.
+
+    A step of dose 1 is as long as the distance of the class means along the direction; random
+    steps are as long as that of the mean difference.
+
+    Args:
+        states: training vectors of each layer (n, H), and their classes (n,).
+        paired: whether vectors are in turn of base and source, whose classes are then shuffled
+            within pairs; otherwise any two may be exchanged.
+        probes: weights of the stored probes; None for probes that are fitted here.
+    """
+    steps: dict[Cell, Floats] = {}
+    rows, options = [], context.options
+    for layer, (x, z) in states.items():
+        rng, means = np.random.default_rng(layer), np.stack([x[z == k].mean(0) for k in (0, 1)])
+        mean = means[1] - means[0]
+        if paired:
+            differences = (x[1::2] - x[::2]) * (z[1::2] - z[::2])[:, None]
+            shuffled = shuffled_classes(differences, options.draws, rng)[1]
+        else:
+            differences = (x - means[1 - z]) * (2 * z - 1)[:, None]
+            one = rng.permuted(np.tile(z, (options.draws, 1)), axis=1)
+            shuffled = _units((one / z.sum() - (1 - one) / (1 - z).sum()) @ x)
+        agreement = float((_units(differences) @ _units(mean)).mean())
+        rows.append(Row("steering_agreement", agreement, layer, split="train", axes=axes))
+        vectors = {name: read.sum(0) for name, (read, _) in class_directions(x, z).items()}
+        vectors |= {} if probes is None else {PROBE: probes.get(layer, np.zeros(len(mean)))}
+        for name, unit in ((name, _units(vector)) for name, vector in vectors.items()):
+            distance, within = float(mean @ unit), (x - means[z]) @ unit
+            sd = float(np.sqrt(np.square(within).sum() / (len(x) - 2)))
+            separation, of = abs(distance) / sd if sd else None, {**axes, "direction": name}
+            rows.append(Row("steering_separation", separation, layer, split="train", axes=of))
+            steps |= {(name, layer, dose): dose * distance * unit[None] for dose in options.doses}
+        length = float(np.linalg.norm(mean))
+        random = random_directions(mean, options.draws, rng)[1]
+        for size in dict.fromkeys(map(abs, options.doses)):
+            steps[RANDOM, layer, size] = size * length * random
+            steps[SHUFFLED, layer, size] = size * length * shuffled
+        steps |= {(NORM, layer, dose): dose * mean[None] for dose in options.doses}
+    return steps, rows
+
+
+def _units(vectors: Floats) -> Floats:
+    """Vectors of length 1, on the last axis; zeros stay."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
