@@ -230,7 +230,9 @@ def require_measurable(config: RunConfig, corpus: LazyCorpus) -> None:
 
 
 def _for_items(kind: Kind) -> str:
-    names = [definition.name for definition in corpus_measurements() if definition.reads_items(kind)]
+    names = [
+        definition.name for definition in corpus_measurements() if definition.reads_items(kind)
+    ]
     names.sort(key=lambda name: name != kind)  # what reads all such items comes first
     return f"use --measurements {' or '.join(names)}."
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, PositiveFloat, PositiveInt
 
+from probes.common.errors import UserError
 from probes.measurements.catalogue import Family
 from probes.records.values import Frozen
 
@@ -68,15 +69,20 @@ def _answers(answers: Any) -> Any:
     return tuple(answers.split(",")) if isinstance(answers, str) else answers
 
 
-def _with_digest(corpus: str) -> str:
-    """A corpus with the digest of its content."""
-    from probes.common.errors import UserError
+def _corpus(corpus: str | dict[str, str]) -> str:
+    """The name or file of a corpus that is found; of a record, its name."""
+    name = next(iter(corpus)) if isinstance(corpus, dict) else corpus
+    try:
+        _digest_by_name(name)
+    except UserError as error:
+        raise ValueError(str(error).rstrip(".")) from error
+    return name
+
+
+def _digest_by_name(corpus: str) -> dict[str, str]:
     from probes.data.find import find_corpus
 
-    try:
-        return f"{corpus} {find_corpus(corpus).digest}"
-    except UserError as error:
-        raise UserError(str(error).replace("--corpus", "--steering-neutral")) from error
+    return {corpus: find_corpus(corpus).digest}
 
 
 class SteeringOptions(Frozen):
@@ -93,7 +99,7 @@ class SteeringOptions(Frozen):
     damage: PositiveFloat = Field(
         default=0.1, description="increase of loss on neutral text to allow, in nats per piece"
     )
-    neutral: Annotated[str, PlainSerializer(_with_digest)] = Field(
+    neutral: Annotated[str, BeforeValidator(_corpus), PlainSerializer(_digest_by_name)] = Field(
         default="sample", description="corpus of neutral text, to measure damage on"
     )
     prompt: str = Field(default="", description="text to put behind each text of a task")

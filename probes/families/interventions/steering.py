@@ -7,9 +7,9 @@ the same length and than steps between shuffled classes, and leaves the loss on 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from probes.examples.examples import NotServedError
 from probes.examples.verb_forms import TASK
 from probes.extraction.reading.views import View
 from probes.families.interventions import SteeringOptions
-from probes.families.interventions.directions import MEAN, RANDOM, SHUFFLED
+from probes.families.interventions.directions import MEAN
 from probes.families.interventions.experiment import (
     LOSS,
     ChangedPass,
@@ -42,7 +42,7 @@ from probes.measurements.row_filters import BestOnDev
 from probes.records.row import Row
 from probes.statistics.bootstrap import LEVEL
 from probes.statistics.of_families.strata import Strata
-from probes.statistics.partition import partition
+from probes.statistics.partition import FEWEST, partition
 from probes.statistics.replicates import pooled
 from probes.statistics.significance import printed_p
 
@@ -85,17 +85,26 @@ def _nothing_stored(corpus: Corpus, layers: Sequence[int], options: SteeringOpti
     shares_arrays=True,
     shows=(
         Pivot(
-            "change of log-odds by dose",
+            "the layer and dose that are best on dev",
+            (STEERED, AGAINST, LOSS),
+            rows="direction",
+            columns=("steered", "metric", "less"),
+            where={**_OF_ALL, "chosen": CHOSEN, "less": (None, *CONTROLS)},
+            places={("less", x): f"less {x}" for x in CONTROLS},
+            note="Change of log p(answer of the positive class, or of the source) − log p(other). "
+            "Log-odds of a text that a step has broken mean nothing: only doses are chosen whose "
+            "increase of loss on neutral dev text is small enough.",
+        ),
+        Pivot(
+            "by dose",
             (STEERED,),
             columns=("steered", "dose"),
             where={**_OF_ALL, "direction": (*DIRECTIONS, *CONTROLS)},
             apart="direction",
-            note="Change of log p(answer of the positive class, or of the source) − log p(other), "
-            "in nats. Random controls: mean, and the range of one more draw in 95 %. Log-odds of a "
-            "text that a step has broken mean nothing: see the increase of loss.",
+            note="Random controls: mean, and the range of one more draw in 95 %.",
         ),
         Pivot(
-            "increase of loss on neutral dev text by dose",
+            "increase of loss on neutral dev text",
             (LOSS,),
             columns=("steered", "dose"),
             where={**_OF_ALL, "direction": DIRECTIONS, "split": "dev"},
@@ -134,9 +143,9 @@ def steering(context: ModelContext) -> Measured:
     pairs, also by ``paradigm``. ``steered_log_odds`` is the mean change of the log-odds of the
     answer of the positive class, or of the source; ``less`` names the control whose mean is
     subtracted. p counts the direction as one more draw, and is corrected over layers. The row
-    without ``less`` has the larger p of `RANDOM` and `SHUFFLED`, 1 unless the step moves answers
-    further than both in the direction of its dose. ``moved_against`` is the share of prompts that
-    move against it, ``loss_increase`` the damage to neutral text. Rows with ``chosen`` are of the
+    without ``less`` has the largest p of the `CONTROLS`, 1 unless the step moves answers further
+    than each in the direction of its dose. ``moved_against`` is the share of prompts that move
+    against it, ``loss_increase`` the damage to neutral text. Rows with ``chosen`` are of the
     layer and dose with the largest effect on dev at the allowed damage. ``steering_separation`` and
     ``steering_agreement`` describe training states.
 
@@ -153,14 +162,16 @@ def steering(context: ModelContext) -> Measured:
     if not inputs:
         raise NotServedError("; ".join(notes) or "no paradigm has enough pairs of prompts that fit")
     neutral = find_corpus(context.options.neutral).load()
-    results = [_Effects.of(context, x, neutral) for x in inputs]
-    rows = [row for x in inputs for row in x.training]
+    parts = [_GroupEffects.of(context, x, neutral) for x in inputs]
+    results = [_Effects(part.group.axes, [part]) for part in parts]
     if context.corpus.items:
-        results.append(_Effects.joined(results))
-    for effects in results:
+        results.append(_Effects({"steered": TASK}, parts))
+    rows = [row for x in inputs for row in x.training]
+    for number, effects in enumerate(results):
         chosen = list(effects.chosen_rows(context, neutral))
         rows += [*effects.rows(), *chosen]
-        notes += _sentences(effects, chosen)
+        if number < len(parts):
+            notes += _sentences(effects, chosen)
     notes += [x.note for x in inputs if x.note]
     facts = {"prompts": sum(len(x.test.texts) for x in inputs)}
     return Measured(rows, facts=facts, notes=notes)
@@ -175,121 +186,146 @@ def _task_inputs(context: ModelContext, notes: list[str]) -> Iterator[SteeringIn
             notes.append(str(error))
 
 
-class _Effects(NamedTuple):
-    """Changes of log-odds of a paradigm, a task, or all paradigms.
+class _GroupEffects(NamedTuple):
+    """Changes of log-odds of a paradigm or a task.
 
     Attributes:
-        axes: values on axes of all rows.
-        groups: the paradigm or task, or all paradigms.
         dev, test: changes by cell. Each (draws, prompts); dev has no controls.
         damage: increase of loss on neutral dev text, by cell.
     """
 
-    axes: Mapping[str, str]
-    groups: Sequence[SteeringInput]
+    group: SteeringInput
     dev: Mapping[Cell, Floats]
     test: Mapping[Cell, Floats]
     damage: Mapping[Cell, float]
 
     @classmethod
-    def of(cls, context: ModelContext, group: SteeringInput, neutral: Corpus) -> _Effects:
+    def of(cls, context: ModelContext, group: SteeringInput, neutral: Corpus) -> _GroupEffects:
         """Steer the prompts of dev and test at all layers."""
         own = {cell: x for cell, x in group.steps.items() if cell[0] in DIRECTIONS}
         dev, test = _changes(context, group.dev, own), _changes(context, group.test, group.steps)
-        return cls(group.axes, [group], dev, test, _damage(context, own, neutral, "dev"))
+        return cls(group, dev, test, _damage(context, own, neutral, "dev"))
 
-    @classmethod
-    def joined(cls, parts: Sequence[_Effects]) -> _Effects:
-        """Effects on the prompts of all paradigms."""
-        dev, test = (
-            {cell: np.concatenate([x[cell] for x in of_parts], axis=1) for cell in of_parts[0]}
-            for of_parts in ([x.dev for x in parts], [x.test for x in parts])
-        )
-        of_all = {cell: float(np.mean([x.damage[cell] for x in parts])) for cell in dev}
-        return cls({"steered": TASK}, [x.groups[0] for x in parts], dev, test, of_all)
+    def like(self, control: str, cell: Cell) -> Floats:
+        """Draws of a control whose steps are as long as that of a direction. (draws, prompts).
+
+        Controls are measured at the lengths of steps along the mean difference, and other lengths
+        interpolated: the step of dose 1 along another direction is shorter.
+        """
+        name, layer, dose = cell
+        steps = self.group.steps
+        longest, length = (np.linalg.norm(steps[x, layer, dose]) for x in (NORM, name))
+        # Random steps are as likely as their reverse; a norm is not.
+        sign = np.sign(dose) if control == NORM else 1
+        sizes = sorted(sign * x for c, k, x in self.test if (c, k) == (control, layer))
+        sizes = [0.0, *(size for size in sizes if size > 0)]
+        effects = [self.test[control, layer, sign * size] for size in sizes[1:]]
+        effects.insert(0, np.zeros_like(effects[0]))
+        size = abs(dose) * min(length / longest, 1.0) if longest else 0.0
+        upper = max(int(np.searchsorted(sizes, size)), 1)
+        share = (size - sizes[upper - 1]) / (sizes[upper] - sizes[upper - 1])
+        between: Floats = (1 - share) * effects[upper - 1] + share * effects[upper]
+        return between
+
+
+class _Effects(NamedTuple):
+    """Changes of log-odds of a paradigm, a task, or all paradigms.
+
+    Attributes:
+        axes: values on axes of all rows.
+        parts: the paradigm or task, or all paradigms.
+    """
+
+    axes: Mapping[str, str]
+    parts: Sequence[_GroupEffects]
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Cells of directions."""
+        return list(self.parts[0].dev)
+
+    def on_dev(self, cell: Cell) -> float:
+        """Mean change of a direction on dev."""
+        return float(np.concatenate([x.dev[cell][0] for x in self.parts]).mean())
+
+    def damage(self, cell: Cell) -> float:
+        """Increase of loss on neutral dev text."""
+        return float(np.mean([x.damage[cell] for x in self.parts]))
 
     def rows(self) -> Iterator[Row]:
         """Rows of all cells, those of a direction and dose tested together."""
-        layers_by_step: dict[tuple[str, float], list[int]] = defaultdict(list)
-        for name, layer, dose in self.test:
-            layers_by_step[name, dose].append(layer)
-        for (name, dose), layers in layers_by_step.items():
-            if name in (RANDOM, SHUFFLED):
-                for layer in layers:
-                    yield from self._bands(name, layer, dose)
-            else:
-                yield from self.compared(name, [(layer, dose) for layer in layers])
-        for (name, layer, dose), values in self.dev.items():
-            axes = {**self.axes, "direction": name, "dose": dose}
-            n, change = values.shape[1], float(values.mean())
-            yield Row(STEERED, change, layer, split="dev", n=n, axes=axes)
-            yield Row(LOSS, self.damage[name, layer, dose], layer, split="dev", axes=axes)
+        doses = dict.fromkeys(dose for _, _, dose in self.cells)
+        layers = dict.fromkeys(layer for _, layer, _ in self.cells)
+        for dose in doses:
+            for name in DIRECTIONS:
+                yield from self.compared([x for x in self.cells if (x[0], x[2]) == (name, dose)])
+            for control, layer in product(CONTROLS, layers):
+                yield self._of_control((control, layer, dose))
+        for cell in self.cells:
+            axes = {**self.axes, "direction": cell[0], "dose": cell[2]}
+            yield Row(STEERED, self.on_dev(cell), cell[1], split="dev", axes=axes)
+            yield Row(LOSS, self.damage(cell), cell[1], split="dev", axes=axes)
 
-    def compared(
-        self, name: str, places: Sequence[tuple[int, float]], **more: str
-    ) -> Iterator[Row]:
-        """Rows of a direction or control at some layers and doses."""
-        axes = [(k, {**self.axes, "direction": name, "dose": x, **more}) for k, x in places]
-        own = np.stack([self.test[name, *place].mean(0) for place in places], axis=1)
-        units = [(f"{x.axes} {unit}", str(x.axes)) for x in self.groups for unit in x.test.units]
-        strata, signs = Strata.of(*zip(*units, strict=True)), np.sign([x for _, x in places])
-        rows = partial(
-            exchange_rows, strata=strata, group=np.arange(len(own)), units=self.groups[0].units
-        )
-        p_values = np.zeros(len(places))
-        for control in CONTROLS if name in DIRECTIONS else ():
-            # Random steps are as likely as their reverse; a norm is not.
-            at = [(k, x if control == NORM else abs(x)) for k, x in places]
-            draws = [self.test[control, *place] for place in at]
+    def compared(self, cells: Sequence[Cell], **more: str) -> Iterator[Row]:
+        """Rows of directions in some cells, compared with controls; tested together."""
+        places = [(k, {**self.axes, "direction": x, "dose": dose, **more}) for x, k, dose in cells]
+        own = np.stack([np.concatenate([x.test[y][0] for x in self.parts]) for y in cells], axis=1)
+        groups = [x.group for x in self.parts]
+        units = [(f"{x.axes} {unit}", str(x.axes)) for x in groups for unit in x.test.units]
+        strata, everything = Strata.of(*zip(*units, strict=True)), np.arange(len(own))
+        words = groups[0].units, "prompts"
+        rows = partial(exchange_rows, strata=strata, group=everything, words=words)
+        signs = np.sign([dose for *_, dose in cells])
+        enough = strata.n_clusters(everything) >= FEWEST
+        least_p: list[float | None] = [0.0 if enough else None] * len(cells)
+        for control in CONTROLS:
+            draws = [np.concatenate([x.like(control, y) for x in self.parts], 1) for y in cells]
             spreads = [pooled([x.mean(1).tolist()], 1 + 1 / len(x)) for x in draws]
-            noise = [(f"{control} {x}", y) for x, y in zip(axes, spreads, strict=True) if y]
-            less = [(k, {**x, "less": control}) for k, x in axes]
+            noise = [(f"{control} {x}", y) for x, y in zip(places, spreads, strict=True) if y]
+            less = [(k, {**axes, "less": control}) for k, axes in places]
             differences = own - np.stack([x.mean(0) for x in draws], axis=1)
+            beyond = differences.mean(0) * signs > 0
             of_control = rows(STEERED, differences, cells=less, tested=True, noise=noise)
             for i, row in enumerate(of_control):
                 yield row
-                if control != NORM:
-                    p = np.nan if row.p is None else row.p
-                    beyond = np.isnan(p) or row.value * signs[i] > 0
-                    p_values[i] = np.maximum(p_values[i], p if beyond else 1.0)
-        for row, p in zip(rows(STEERED, own, cells=axes, tested=False), p_values, strict=True):
-            yield row._replace(p=float(p) if name in DIRECTIONS else None)
-        if name in DIRECTIONS:
-            against = (own * signs < 0).astype(np.float64)
-            yield from rows(AGAINST, against, cells=axes, tested=False)
+                # Answers have to move further than by each control, the way that the dose says.
+                p, so_far = row.p if beyond[i] else 1.0, least_p[i]
+                least_p[i] = None if p is None or so_far is None else max(p, so_far)
+        for row, p in zip(rows(STEERED, own, cells=places, tested=False), least_p, strict=True):
+            yield row._replace(p=p)
+        against = (own * signs < 0).astype(np.float64)
+        yield from rows(AGAINST, against, cells=places, tested=False)
 
-    def _bands(self, control: str, layer: int, size: float) -> Iterator[Row]:
+    def _of_control(self, cell: Cell) -> Row:
         """Mean of the draws of a control, and the range of one more draw in 95 %."""
         from scipy.special import stdtrit  # slow to import
 
-        draws = self.test[control, layer, size].mean(1)
+        control, layer, dose = cell
+        longest = MEAN, layer, dose
+        draws = np.concatenate([x.like(control, longest) for x in self.parts], axis=1).mean(1)
         spread, mean = pooled([draws.tolist()], 1 + 1 / len(draws)), float(draws.mean())
-        half = spread.sd * float(stdtrit(spread.df, (1 + LEVEL) / 2)) if spread else 0.0
-        for dose in {dose for _, _, dose in self.dev if abs(dose) == size}:
-            axes = {**self.axes, "direction": control, "dose": dose}
-            yield Row(STEERED, mean, layer, mean - half, mean + half, n=len(draws), axes=axes)
+        half = spread.sd * float(stdtrit(spread.df, (1 + LEVEL) / 2)) if spread else None
+        between = () if half is None else (mean - half, mean + half)
+        axes = {**self.axes, "direction": control, "dose": dose}
+        return Row(STEERED, mean, layer, *between, n=len(draws), axes=axes)
 
     def chosen_rows(self, context: ModelContext, neutral: Corpus) -> Iterator[Row]:
         """Rows of the layer and dose of each direction with the largest effect on dev."""
         for name in DIRECTIONS:
-            allowed = {
-                cell: float(np.sign(cell[2]) * values.mean())
-                for cell, values in self.dev.items()
-                if cell[0] == name and self.damage[cell] <= context.options.damage
+            effects = {
+                cell: effect
+                for cell in self.cells
+                if cell[0] == name and self.damage(cell) <= context.options.damage
+                if (effect := float(np.sign(cell[2])) * self.on_dev(cell)) > 0
             }
-            if not allowed:
-                continue
-            cell = max(allowed, key=allowed.__getitem__)
-            _, layer, dose = cell
-            axes = {**self.axes, "direction": name, "dose": dose, "chosen": CHOSEN}
-            on_dev = float(self.dev[cell].mean())
-            yield Row(STEERED, on_dev, layer, split="dev", axes=axes)
-            yield from self.compared(name, [(layer, dose)], chosen=CHOSEN)
-            of_groups = [
-                _damage(context, {cell: x.steps[cell]}, neutral, "test") for x in self.groups
-            ]
-            on_test = float(np.mean([x[cell] for x in of_groups]))
-            yield Row(LOSS, on_test, layer, axes=axes)
+            if effects:
+                cell = max(effects, key=effects.__getitem__)
+                axes = {**self.axes, "direction": name, "dose": cell[2], "chosen": CHOSEN}
+                yield Row(STEERED, self.on_dev(cell), cell[1], split="dev", axes=axes)
+                yield from self.compared([cell], chosen=CHOSEN)
+                steps = [{cell: x.group.steps[cell]} for x in self.parts]
+                damage = [_damage(context, x, neutral, "test")[cell] for x in steps]
+                yield Row(LOSS, float(np.mean(damage)), cell[1], axes=axes)
 
 
 def _changes(
@@ -375,15 +411,15 @@ def _sentences(effects: _Effects, rows: Sequence[Row]) -> Iterator[str]:
         if not by_metric:
             yield f"{name}, {direction}: no layer and dose moves answers at the allowed damage."
             continue
-        of = by_metric[STEERED, None]
-        against, damage = by_metric[AGAINST, None].value, by_metric[LOSS, None].value
-        tests = " and ".join(
-            f"{control} steps by {row.value:+.2f}" + (f" (p {printed_p(row.p)})" if row.p else "")
-            for control in CONTROLS[:2]
+        of, against, damage = (by_metric[x, None] for x in (STEERED, AGAINST, LOSS))
+        tests = "; ".join(
+            f"less {control} {row.value:+.2f}"
+            + (f" (p {printed_p(row.p)})" if row.p is not None else "")
+            for control in CONTROLS
             if (row := by_metric[STEERED, control])
         )
         yield (
-            f"{name}, {direction}: at layer {of.layer} with dose {of.axes['dose']:g}, the best on "
-            f"dev, log-odds change by {of.value:+.2f} nats, more than with {tests}; {against:.0%} "
-            f"of prompts move against the dose, and the loss on neutral text rises by {damage:.2f}."
+            f"{name}, {direction}: best on dev at layer {of.layer} with dose {of.axes['dose']:g}. "
+            f"There, log-odds change by {of.value:+.2f} nats ({tests}), {against.value:.0%} of "
+            f"prompts move against the dose, and the loss on neutral text by {damage.value:+.2f}."
         )

@@ -14,7 +14,7 @@ from probes.common.errors import UserError
 from probes.examples.examples import NotServedError
 from probes.examples.verb_forms import TASK
 from probes.extraction.reading.views import Text, view_over
-from probes.families.interventions.controls import random_directions, shuffled_classes
+from probes.families.interventions.controls import random_directions
 from probes.families.interventions.directions import (
     LEACE,
     MEAN,
@@ -119,8 +119,9 @@ def paradigm_inputs(context: ModelContext) -> Iterator[SteeringInput]:
     for paradigm, parts in contrasts_by_paradigm(context.corpus.items, causal, *sizes).items():
         texts = (text for part in parts for x in part for three in x.texts() for text in three)
         train, test = aligned_pairs(parts, pieces_of(context, texts), causal, sizes)
-        n_fitted = min(N_TRAINING, len(train) - min(n, len(train) // 3))
-        fitted, dev = train[:n_fitted], train[n_fitted:][:n]
+        n_dev = min(n, max(FEWEST_PAIRS, len(train) // 3))
+        n_fitted = min(N_TRAINING, len(train) - n_dev)
+        fitted, dev = train[: max(n_fitted, 0)], train[n_fitted:][:n]
         if min(len(fitted), len(dev), len(test)) < FEWEST_PAIRS:
             continue
         view = view_over((text for x in fitted for text in (x.base, x.source)), "written")
@@ -244,11 +245,11 @@ def _steps(
         mean = means[1] - means[0]
         if paired:
             differences = (x[1::2] - x[::2]) * (z[1::2] - z[::2])[:, None]
-            shuffled = shuffled_classes(differences, options.draws, rng)[1]
+            shuffled = _half_signs(len(differences), options.draws, rng) @ differences
         else:
             differences = (x - means[1 - z]) * (2 * z - 1)[:, None]
-            one = rng.permuted(np.tile(z, (options.draws, 1)), axis=1)
-            shuffled = _units((one / z.sum() - (1 - one) / (1 - z).sum()) @ x)
+            classes = x[z == 0], x[z == 1]
+            shuffled = sum(_half_signs(len(one), options.draws, rng) @ one for one in classes)
         agreement = float((_units(differences) @ _units(mean)).mean())
         rows.append(Row("steering_agreement", agreement, layer, split="train", axes=axes))
         vectors = {name: read.sum(0) for name, (read, _) in class_directions(x, z).items()}
@@ -263,9 +264,19 @@ def _steps(
         random = random_directions(mean, options.draws, rng)[1]
         for size in dict.fromkeys(map(abs, options.doses)):
             steps[RANDOM, layer, size] = size * length * random
-            steps[SHUFFLED, layer, size] = size * length * shuffled
+            steps[SHUFFLED, layer, size] = size * length * _units(shuffled)
         steps |= {(NORM, layer, dose): dose * mean[None] for dose in options.doses}
     return steps, rows
+
+
+def _half_signs(n: int, draws: int, rng: np.random.Generator) -> Floats:
+    """Signs that exchange the classes of a random half of examples; they add up to 0. (draws, n).
+
+    Otherwise, shuffled classes would keep a part of the class difference, and where nothing else
+    differs, all of it.
+    """
+    signs = rng.permuted(np.tile(np.arange(n) % 2 * 2.0 - 1, (draws, 1)), axis=1)
+    return signs - signs.mean(1, keepdims=True)
 
 
 def _units(vectors: Floats) -> Floats:
