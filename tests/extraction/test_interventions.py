@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from places import IDS, LENGTHS, MASK, NORMS, PLACES, block_of, layers, n_hooks, tiny
+from places import IDS, LENGTHS, MASK, NORMS, PLACES, POST_NORMS, block_of, layers, n_hooks, tiny
 from tiny_models import build
 from tiny_readings import Maps, collected, encoder_of, random_texts
 from transformers import BertForMaskedLM
@@ -237,6 +237,40 @@ def test_collectors_of_attention_see_what_is_used(name):
 def vectors(encoder: Encoder, n: int = 12) -> list[torch.Tensor]:
     every = WordVectors(range(encoder.info.n_layers + 1), "mean", "float32")
     return list(collected(encoder, random_texts(n), every, 64).values())
+
+
+def plain_module(model: Any, name: str, kind: str, layer: int) -> Any:
+    """The module whose output is the state at a site."""
+    own = PLACES[name]
+    if kind == "layer" and layer == model.config.num_hidden_layers and name in NORMS:
+        return model.get_submodule(NORMS[name])
+    paths = {"attention": own.output, "mlp": own.mlp, "mid": POST_NORMS.get(name, ("",))[0]}
+    block = block_of(model, name, layer)
+    return block.get_submodule(paths[kind]) if paths.get(kind) else block
+
+
+# ALBERT has one block; in DeBERTa, a convolution comes between block 1 and layer 1.
+@pytest.mark.parametrize("name", [x for x in PLACES if x not in ("albert", "deberta-v2")])
+def test_a_vector_added_at_a_site_is_a_hook_on_its_module(name):
+    """Each site but maps and heads."""
+    model, shift = tiny(name), torch.linspace(-1, 2, 16)
+    kinds = ["layer", "block", "attention", "mlp"]
+    sites = [Site(kind, layer) for kind in kinds for layer in (1, 2)]  # type: ignore[arg-type]
+    sites += [Site("mid", 1)] if name in POST_NORMS else []
+    sites += [Site("unnormed", model.config.num_hidden_layers)] if name in NORMS else []
+
+    def by_hand(_: Any, __: Any, output: Any) -> Any:
+        return (output[0] + shift, *output[1:]) if isinstance(output, tuple) else output + shift
+
+    plain = layers(model)
+    for site in sites:
+        with changed_passes(model, [Custom("shift", 1, site, lambda x: x + shift)]):
+            found = layers(model)
+        module = plain_module(model, name, site.kind, site.layer)
+        with module.register_forward_hook(by_hand):
+            wanted = layers(model)
+        assert_same(found[-1:], wanted[-1:])  # transformers records states before other hooks run
+        assert not equal(found[-1:], plain[-1:])
 
 
 def test_pieces_of_words_alone_are_erased():

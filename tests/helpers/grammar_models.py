@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -156,6 +156,28 @@ def save_causal(
 
     model = _trained(lambda: GPT2LMHeadModel(config), tokenizer, shift, steps, seed)
     _save(model, tokenizer, folder)
+
+
+def save_random(folder: Path, seed: int, more_words: Sequence[str] = ()) -> None:
+    """Write a GPT-2 of random weights, which knows no grammar, with one token per word."""
+    tokenizer = word_level()
+    vocabulary = tokenizer.get_vocab()
+    vocabulary |= {word: len(vocabulary) + i for i, word in enumerate(more_words)}
+    tokenizer.backend_tokenizer.model = models.WordLevel(vocabulary, unk_token="[UNK]")
+    config = GPT2Config(
+        vocab_size=len(vocabulary),
+        n_embd=16,
+        n_layer=2,
+        n_head=2,
+        n_inner=32,
+        n_positions=WINDOW,
+        initializer_range=0.3,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        _save(GPT2LMHeadModel(config), tokenizer, folder)
 
 
 TRAIN: dict[str, Callable[[Path], None]] = {"masked": save_masked, "causal": save_causal}

@@ -5,6 +5,9 @@
 - What is lost if the labels of a task are erased from a layer?
 - Does the answer follow if a layer's state is replaced by that of another prompt?
 - Does it follow if a step towards another class is added to a layer?
+
+All are experiments: a state is changed (`changes.py`), an effect read out (`readouts.py`,
+`probe_readout.py`) and compared with that of controls (`controls.py`). `experiment.py` compares.
 """
 
 from __future__ import annotations

@@ -33,6 +33,8 @@ from probes.tables.table import NOTHING, Table, TableRow
 if TYPE_CHECKING:
     from probes.measurements.context import ModelContext
 
+_LAST = {"at": PlacesOf("unbiased_cka")}
+
 
 @measurement(
     "ablation",
@@ -45,39 +47,19 @@ if TYPE_CHECKING:
     more_tables=lambda record: [extreme_heads(record)],
     csv_lines=csv_lines_by_task,
     shows=(
-        Pivot(
-            "a layer without its attention: drop at the last layer",
-            (DROP,),
-            columns=("predicts",),
-            where={"disabled": ATTENTION, "at": PlacesOf("unbiased_cka")},
-            note="Drop of the task's metric, as a share of 1. Probes are not fitted again.",
-        ),
-        Pivot(
-            "a block skipped: drop at the last layer",
-            (DROP,),
-            columns=("predicts",),
-            where={"disabled": BLOCK, "at": PlacesOf("unbiased_cka")},
-        ),
-        Pivot(
-            "the model's own answers, a layer without its attention",
-            ANSWERS,
-            columns=("metric",),
-            where={"disabled": ATTENTION},
-        ),
-        Cells(
-            "ablation",
-            DROP,
-            across="head",
-            apart="predicts",
-            where={"disabled": HEAD, "at": PlacesOf("unbiased_cka")},
-            title="Drop without one head",
-            note="Drop of the task's metric at the last layer if the head is disabled. Probes are "
-            "not fitted again.",
-            number="drop, as a share of 1",
-            digits=3,
-        ),
+        Pivot("a layer without its attention: drop at the last layer", (DROP,),
+              columns=("predicts",), where={"disabled": ATTENTION, **_LAST},
+              note="Drop of the task's metric, as a share of 1. Probes are not fitted again."),
+        Pivot("a block skipped: drop at the last layer", (DROP,), columns=("predicts",),
+              where={"disabled": BLOCK, **_LAST}),
+        Pivot("the model's own answers, a layer without its attention", ANSWERS,
+              columns=("metric",), where={"disabled": ATTENTION}),
+        Cells("ablation", DROP, across="head", apart="predicts", where={"disabled": HEAD, **_LAST},
+              title="Drop without one head", number="drop, as a share of 1", digits=3,
+              note="Drop of the task's metric at the last layer if the head is disabled. Probes "
+              "are not fitted again."),
     ),
-)
+)  # fmt: skip
 def ablation(context: ModelContext) -> Measured:
     """Cost of disabling each head and block for probes, vectors and the model's answers.
 

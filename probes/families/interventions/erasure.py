@@ -51,6 +51,8 @@ LABELS, CONTROL, RANDOM = "labels", "control task", "random"
 
 _FROM_LAST = {"at": PlacesOf("unbiased_cka"), "probes": "own"}
 
+_LABELS = {"eraser": LABELS, "less": CONTROL}
+
 _LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
 
 
@@ -63,66 +65,32 @@ _LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
     head="used",
     csv_lines=csv_lines_by_task,
     shows=(
-        Pivot(
-            "the task's probe at the last layer",
-            (DROP,),
-            columns=("eraser", "less"),
-            where={**_FROM_LAST, "fit": "frozen", "less": (NOTHING, CONTROL)},
-            apart="erased",
-            places=_LESS,
-            note="Drop of the score, in points. Rows: the layer where labels are erased.",
-        ),
-        Pivot(
-            "the model's own answers",
-            ANSWERS,
-            columns=("metric", "eraser", "less"),
-            where={"less": (NOTHING, CONTROL)},
-            apart="erased",
-            places=_LESS,
-        ),
-        Pivot(
-            "other tasks' probes at the last layer",
-            (DROP,),
-            columns=("predicts",),
-            where={**_FROM_LAST, "probes": "other", "eraser": LABELS, "less": CONTROL},
-            apart="erased",
-            note="Drop minus the drop from erasing the labels of the control task.",
-        ),
-        Lines(
-            "erasure",
-            (SCORE, DROP, CLOZE),
-            title="Score, and drop if erased",
-            note="Score of the layer's probe. Drop: loss of the last layer's frozen probe, and of "
-            "the model's own agreement, if labels are erased at this layer, minus the loss from "
-            "erasing labels of the control task.",
-            where={
-                "eraser": (LABELS, None),
-                "less": (CONTROL, None),
-                "fit": ("frozen", None),
-                "probes": ("own", None),
-                "at": PlacesOf("unbiased_cka", or_none=True),
-            },
-            apart="erased",
-        ),
+        Pivot("the task's probe at the last layer", (DROP,), columns=("eraser", "less"),
+              where={**_FROM_LAST, "fit": "frozen", "less": (NOTHING, CONTROL)}, apart="erased",
+              places=_LESS,
+              note="Drop of the score, in points. Rows: the layer where labels are erased."),
+        Pivot("the model's own answers", ANSWERS, columns=("metric", "eraser", "less"),
+              where={"less": (NOTHING, CONTROL)}, apart="erased", places=_LESS),
+        Pivot("other tasks' probes at the last layer", (DROP,), columns=("predicts",),
+              where={**_FROM_LAST, **_LABELS, "probes": "other"}, apart="erased",
+              note="Drop minus the drop from erasing the labels of the control task."),
+        Lines("erasure", (SCORE, DROP, CLOZE), "Score, and drop if erased",
+              "Score of the layer's probe. Drop: loss of the last layer's frozen probe, and of the "
+              "model's own agreement, if labels are erased at this layer, minus the loss from "
+              "erasing labels of the control task.",
+              where={"eraser": (LABELS, None), "less": (CONTROL, None), "fit": ("frozen", None),
+                     "probes": ("own", None), "at": PlacesOf("unbiased_cka", or_none=True)},
+              apart="erased"),
     ),
     use_columns=(
-        UseColumn(
-            "erased, own answers",
-            "Erased: drop of the model's own answers, or of the last layer's probe, if labels are "
-            "erased at this layer, minus the drop from erasing labels of the control task.",
-            CLOZE,
-            {"eraser": LABELS, "less": CONTROL},
-            "erased",
-        ),
-        UseColumn(
-            "erased, last probe",
-            "",
-            DROP,
-            {**_FROM_LAST, "eraser": LABELS, "less": CONTROL, "fit": "frozen"},
-            "erased",
-        ),
+        UseColumn("erased, own answers",
+                  "Erased: drop of the model's own answers, or of the last layer's probe, if "
+                  "labels are erased at this layer, minus the drop from erasing labels of the "
+                  "control task.", CLOZE, _LABELS, "erased"),
+        UseColumn("erased, last probe", "", DROP, {**_FROM_LAST, **_LABELS, "fit": "frozen"},
+                  "erased"),
     ),
-)
+)  # fmt: skip
 def erasure(context: ModelContext) -> Measured:
     """Cost of erasing a task's labels at each layer for probes and the model's answers.
 

@@ -35,12 +35,9 @@ if TYPE_CHECKING:
 DROP = "ablation_drop"
 """Loss of a stored probe's score (`probe_readout.py`)."""
 
-ANSWERS = LOSS, CLOZE, SMALLEST, LOG_ODDS = (
-    "loss_increase",
-    "cloze_drop",
-    "smallest_drop",
-    "log_odds_drop",
-)
+LOSS, CLOZE, LOG_ODDS = "loss_increase", "cloze_drop", "log_odds_drop"
+SMALLEST = "smallest_drop"
+ANSWERS = LOSS, CLOZE, SMALLEST, LOG_ODDS
 """Effects on the model's own answers (`readouts.py`)."""
 
 NO_HEAD = "The model's own answers are left out: it has no language-model head."
@@ -189,28 +186,23 @@ def mean_effect_rows(
         yield Row(metric, value, change.layer, *between, split, parts.n, axes=change.axes)
 
 
-def mean_of_draws(rows: Iterable[Row]) -> Iterator[Row]:
-    """Replace rows that differ only in value by one row with their mean."""
-    groups = defaultdict(list)
-    for row in rows:
-        groups[row.metric, row.layer, *row.axes.items()].append(row)
-    for some in groups.values():
-        yield some[0]._replace(value=float(np.mean([row.value for row in some])))
+def mean_of_draws(rows: Iterable[Row], *, with_range: bool = False) -> Iterator[Row]:
+    """Replace rows that differ only in value, or in ``draw``, by one row with their mean.
 
-
-def ranges_of_draws(rows: Iterable[Row]) -> Iterator[Row]:
-    """Replace rows that differ only in ``draw`` by their mean, with the range as interval."""
+    Args:
+        with_range: whether the range of the draws is the interval; without p-values.
+    """
     groups = defaultdict(list)
     for row in rows:
         axes = {name: value for name, value in row.axes.items() if name != "draw"}
         groups[row.metric, row.layer, *axes.items()].append(row._replace(axes=axes))
-    for some in groups.values():
-        values = [row.value for row in some if row.value is not None]
+    for draws in groups.values():
+        row, values = draws[0], [x.value for x in draws if x.value is not None]
         if len(values) > 1:
-            mean, low, high = float(np.mean(values)), min(values), max(values)
-            yield some[0]._replace(value=mean, low=low, high=high, p=None)
-        else:
-            yield some[0]
+            row = row._replace(value=float(np.mean(values)))
+            if with_range:
+                row = row._replace(low=min(values), high=max(values), p=None)
+        yield row
 
 
 # Effects on pairs of prompts, whose exchanged words are resampled.

@@ -6,67 +6,59 @@ follows the exchanged part, the model uses it (Geiger et al. 2021; CausalGym, Ar
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from probes.common.errors import counted, layer_ranges, listed
+from probes.common.errors import counted
 from probes.examples.examples import NotServedError
 from probes.examples.verb_forms import TASK
 from probes.extraction.reading.views import View, view_over
 from probes.families.interventions import InterchangeOptions
 from probes.families.interventions.changes import exchanged
 from probes.families.interventions.controls import N_ARBITRARY_PAIRS, arbitrary_tokens
-from probes.families.interventions.directions import (
-    DIRECTIONS,
-    MEAN,
-    SHUFFLED,
-    WHOLE_VECTOR,
-    directions,
-)
-from probes.families.interventions.experiment import (
-    ChangedPass,
-    exchange_rows,
-    read_passes,
-    resampling_units,
-)
+from probes.families.interventions.directions import DIRECTIONS, MEAN, WHOLE_VECTOR, directions
+from probes.families.interventions.experiment import ChangedPass, read_passes, resampling_units
 from probes.families.interventions.interchange_pairs import (
     Pair,
     aligned_pairs,
     contrasts_by_paradigm,
     pieces_of,
 )
+from probes.families.interventions.interchange_scores import (
+    ARBITRARY,
+    DIFFERENCE,
+    FLIPPED,
+    LAST,
+    MASKED,
+    OWN,
+    RATIO,
+    ParadigmScores,
+    interchange_rows,
+)
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.measurement import Measured, UseColumn, measurement
 from probes.measurements.pivots import Pivot
-from probes.records.row import AxisValue, Row
-from probes.statistics.of_families.strata import Strata
-from probes.statistics.partition import FEWEST
 
 if TYPE_CHECKING:
     import torch
-    from numpy.typing import NDArray
 
     from probes.common.arrays import Floats, Ints
     from probes.data.sentence import Corpus
     from probes.extraction.reading.collectors import Collector
     from probes.measurements.context import ModelContext
 
-RATIO, FLIPPED = "log_odds_ratio", "flipped"
-
-OWN, ARBITRARY, DIFFERENCE = "own", "arbitrary", "own minus arbitrary"
-"""Values of ``answers``: the continuations of the pair, two arbitrary tokens, or the difference."""
-
-CHANGED, LAST, MASKED = "the changed token", "the last token", "the masked token"
-"""Values of ``at``, the places that all paradigms have."""
-
 _FEWEST = 5
 """Number of training and of test pairs that a paradigm must have."""
 
 _POOLED = {"paradigm": None, "answers": OWN}
+
+_UNRELATED = (
+    "How far the odds of two unrelated tokens move, in either direction: the mean of "
+    f"{N_ARBITRARY_PAIRS} draws for each pair of prompts"
+)
 
 
 def _nothing_stored(
@@ -88,65 +80,36 @@ def _nothing_stored(
     collector=_nothing_stored,
     shares_arrays=True,
     shows=(
-        Pivot(
-            "flipped by the whole vector, %",
-            (FLIPPED,),
-            columns=("at",),
-            where={**_POOLED, "direction": WHOLE_VECTOR},
-            note="Share of pairs whose answer becomes the source's, if the state at this layer and "
-            "token is the source's. Only of pairs whose base and source were answered right.",
-        ),
-        Pivot(
-            "log-odds ratio in nats",
-            (RATIO,),
-            columns=("direction",),
-            where=_POOLED,
-            apart="at",
-            note="How far the odds move from the base's answer to the source's, if only the part "
-            "of the state along a direction is the source's; whole: all of it.",
-        ),
+        Pivot("flipped by the whole vector, %", (FLIPPED,), columns=("at",),
+              where={**_POOLED, "direction": WHOLE_VECTOR},
+              note="Share of pairs whose answer becomes the source's, if the state at this layer "
+              "and token is the source's. Only of pairs whose base and source were answered "
+              "right."),
+        Pivot("log-odds ratio in nats", (RATIO,), columns=("direction",), where=_POOLED, apart="at",
+              note="How far the odds move from the base's answer to the source's, if only the part "
+              "of the state along a direction is the source's; whole: all of it."),
         Pivot("flipped, %", (FLIPPED,), columns=("direction",), where=_POOLED, apart="at"),
-        *(
-            Pivot(
-                f"log-odds ratio {title} in nats",
-                (RATIO,),
-                columns=("direction",),
-                where={**_POOLED, "answers": answers},
-                apart="at",
-                note="How far the odds of two unrelated tokens move, in either direction: the mean "
-                f"of {N_ARBITRARY_PAIRS} draws for each pair of prompts{more}.",
-            )
-            for answers, title, more in (
-                (ARBITRARY, "of two arbitrary tokens", ""),
-                (DIFFERENCE, "less that of two arbitrary tokens", ", is subtracted"),
-            )
-        ),
-        Cells(
-            "interchange",
-            FLIPPED,
-            across="position",
-            apart="prompt",
-            where={"direction": WHOLE_VECTOR, "paradigm": ..., "answers": OWN},
-            low=0.0,
-            high=1.0,
-            title="Flipped by the whole vector",
-            note="Share of pairs whose answer becomes the source's. Positions: the tokens in the "
-            "title of the panel.",
-        ),
+        Pivot("log-odds ratio of two arbitrary tokens in nats", (RATIO,), columns=("direction",),
+              where={**_POOLED, "answers": ARBITRARY}, apart="at", note=f"{_UNRELATED}."),
+        Pivot("log-odds ratio less that of two arbitrary tokens in nats", (RATIO,),
+              columns=("direction",), where={**_POOLED, "answers": DIFFERENCE}, apart="at",
+              note=f"{_UNRELATED}, is subtracted."),
+        Cells("interchange", FLIPPED, across="position", apart="prompt", low=0.0, high=1.0,
+              where={"direction": WHOLE_VECTOR, "paradigm": ..., "answers": OWN},
+              title="Flipped by the whole vector",
+              note="Share of pairs whose answer becomes the source's. Positions: the tokens in the "
+              "title of the panel."),
         Lines("interchanged", RATIO, line="direction", apart="at", where=_POOLED),
     ),
     use_columns=tuple(
-        UseColumn(
-            name,
-            "Interchanged: share of answers that follow the source if the last (or masked) token's "
-            "state at this layer is the source's, or its part along the mean difference.",
-            FLIPPED,
-            {**_POOLED, "direction": direction, "at": (LAST, MASKED)},
-            task=TASK,
-        )
+        UseColumn(name,
+                  "Interchanged: share of answers that follow the source if the last (or masked) "
+                  "token's state at this layer is the source's, or its part along the mean "
+                  "difference.",
+                  FLIPPED, {**_POOLED, "direction": direction, "at": (LAST, MASKED)}, task=TASK)
         for name, direction in (("interchanged", WHOLE_VECTOR), ("along one direction", MEAN))
     ),
-)
+)  # fmt: skip
 def interchange(context: ModelContext) -> Measured:
     """Answers that follow a source's state, exchanged by layer, position and direction.
 
@@ -166,7 +129,7 @@ def interchange(context: ModelContext) -> Measured:
     texts = (text for parts in paradigms.values() for part in parts for x in part for y in x.texts()
              for text in y)  # fmt: skip
     pieces = pieces_of(context, texts)
-    measured: list[_ParadigmScores] = []
+    measured: list[ParadigmScores] = []
     unfit: list[str] = []
     for paradigm, parts in paradigms.items():
         train, test = aligned_pairs(parts, pieces, causal, sizes)
@@ -179,7 +142,7 @@ def interchange(context: ModelContext) -> Measured:
         tokens = (token for x in pieces.values() for token in x.ids.tolist())
         columns = arbitrary_tokens(tokens, [pair.answers for pair in test], len(measured))
         logits = _exchanged_logits(context, train, test, places, columns, len(measured))
-        measured.append(_ParadigmScores.of(paradigm, test, places, *logits))
+        measured.append(ParadigmScores.of(paradigm, test, places, *logits))
     if not measured:
         raise NotServedError(
             f"none of its {len(unfit)} paradigms has {2 * _FEWEST} pairs of prompts that differ in "
@@ -197,7 +160,7 @@ def interchange(context: ModelContext) -> Measured:
     if unfit:
         notes.append(f"Fewer than {_FEWEST} pairs for training or test: {', '.join(unfit)}.")
     facts = {"paradigms": len(measured), "pairs": n_pairs, "continuations": n_answers}
-    return Measured(_interchange_rows(measured, context.layers, causal), facts=facts, notes=notes)
+    return Measured(interchange_rows(measured, context.layers, causal), facts=facts, notes=notes)
 
 
 def _exchanged_logits(
@@ -257,123 +220,3 @@ def _exchanged_logits(
     for cell, logits_of_cell in zip(cells, changed, strict=True):
         by_cell[cell] = logits_of_cell
     return untouched, logits[:, 1], by_cell
-
-
-class _ParadigmScores(NamedTuple):
-    """Test pairs of a paradigm, or of all, and values of their continuations.
-
-    Attributes:
-        paradigm, pairs: of one paradigm, or all.
-        places: number of tokens before each token that was changed.
-        ratio, arbitrary: log-odds ratio of the answers, and the mean over draws of two arbitrary
-            tokens. Shape (layers, places, directions, n).
-        follows: 1 if the source's answer is then likelier, ½ for a tie, else 0. Same shape.
-        right: True if base and source were answered right. Shape (n,).
-        changed: the words that the pair of each continuation exchanges, and its paradigm. Length n.
-    """
-
-    paradigm: str
-    pairs: Sequence[Pair]
-    places: Sequence[int]
-    ratio: Floats
-    arbitrary: Floats
-    follows: Floats
-    right: NDArray[np.bool_]
-    changed: Sequence[tuple[tuple[str, str], str]]
-
-    @classmethod
-    def of(
-        cls, paradigm: str, pairs: Sequence[Pair], places: Sequence[int], *logits: Floats
-    ) -> _ParadigmScores:
-        """The values of a paradigm, given the results of `_exchanged_logits`."""
-        cells = [
-            (i, N_ARBITRARY_PAIRS + j)
-            for i, pair in enumerate(pairs)
-            for j in range(len(pair.answers))
-        ]
-        rows, columns = np.array(cells).T
-        base, source, changed = (x[..., ::2] - x[..., 1::2] for x in logits)  # log-odds of two
-        before, after = base[..., rows, columns], changed[..., rows, columns]
-        moved = np.abs(base - changed)[..., :N_ARBITRARY_PAIRS].mean(-1)[..., rows]
-        right = (before > 0) & (source[rows, columns] < 0)
-        names = [(pairs[i].changed, paradigm) for i in rows]
-        follows = (1 - np.sign(after)) / 2
-        return cls(paradigm, pairs, places, before - after, moved, follows, right, names)
-
-    def rows(self, layers: Sequence[int], axes: Sequence[Mapping[str, AxisValue]]) -> Iterator[Row]:
-        """Means over all continuations.
-
-        Args:
-            axes: of each place.
-        """
-        words, paradigms = zip(*self.changed, strict=True)
-        strata, index = Strata.of(resampling_units(words), paradigms), np.arange(len(self.right))
-        right, enough = np.flatnonzero(self.right), strata.n_clusters(index) >= FEWEST
-        scales = (
-            (RATIO, OWN, self.ratio, index),
-            (RATIO, ARBITRARY, self.arbitrary, index),
-            (RATIO, DIFFERENCE, self.ratio - self.arbitrary, index),
-            (FLIPPED, OWN, self.follows, right),
-        )
-        for (i, direction), scale in product(enumerate(DIRECTIONS), scales):
-            metric, answers, values, group = scale
-            of_scale = {"direction": direction, "answers": answers}
-            cells = [(layer, {**at, **of_scale}) for layer, at in product(layers, axes)]
-            values = values[:, :, i].reshape(-1, len(index)).T  # (n, layers × places)
-            tested = enough and metric == RATIO and answers != ARBITRARY
-            yield from exchange_rows(metric, values, strata, group, cells, tested=tested)
-
-    @property
-    def words(self) -> list[str]:
-        """The commonest token at each position, as it is written."""
-        of_places = zip(*(pair.words for pair in self.pairs), strict=True)
-        return [Counter(words).most_common(1)[0][0] for words in of_places]
-
-    def sentence(self, layers: Sequence[int]) -> str:
-        """A sentence on where the whole vector flips most answers."""
-        if not (n := int(self.right.sum())):
-            return f"{self.paradigm}: no pair was answered right."
-        whole, mean, shuffled = map(DIRECTIONS.index, (WHOLE_VECTOR, MEAN, SHUFFLED))
-        often = self.follows[:, :, whole, self.right].mean(-1) > 0.5  # (layers, places)
-        if not often.any():
-            return (
-                f"{self.paradigm}: the whole vector flips no more than half of the {n:,} "
-                "continuations answered right."
-            )
-        tokens = [
-            f"{self.words[position]!r} (position {position + 1}) at "
-            + layer_ranges([layers[k] for k in np.flatnonzero(often[:, i]).tolist()], layers)
-            for i, position in enumerate(self.places)
-            if often[:, i].any()
-        ]
-        ratio = self.ratio.mean(-1)
-        share, control = (
-            ratio[:, :, x][often].sum() / ratio[:, :, whole][often].sum() for x in (mean, shuffled)
-        )
-        return (
-            f"{self.paradigm}: of {n:,} continuations answered right, the whole vector flips most "
-            f"if taken from {listed(tokens)}. There, the mean difference moves the log-odds of all "
-            f"{len(self.right):,} by {share:.0%} of what the whole vector does, and that of "
-            f"shuffled classes by {control:.0%}."
-        )
-
-
-def _interchange_rows(
-    measured: Sequence[_ParadigmScores], layers: Sequence[int], causal: bool
-) -> Iterator[Row]:
-    """Rows of each paradigm at all positions, and of all at the places that they share."""
-    for group in measured:
-        prompt = f"{group.paradigm}: {' '.join(group.words)}"
-        shared = {"paradigm": group.paradigm, "prompt": prompt}
-        yield from group.rows(layers, [{**shared, "position": x + 1} for x in group.places])
-    parts: list[list[Floats]] = []
-    for group in measured:
-        pair = group.pairs[0]
-        at = [group.places.index(pair.position), group.places.index(pair.end - causal)]
-        parts.append([x[:, at] for x in (group.ratio, group.arbitrary, group.follows)])
-    ratio, moved, follows = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
-    pairs = [pair for group in measured for pair in group.pairs]
-    right = np.concatenate([group.right for group in measured])
-    changed = [x for group in measured for x in group.changed]
-    everything = _ParadigmScores("", pairs, [], ratio, moved, follows, right, changed)
-    yield from everything.rows(layers, [{"at": CHANGED}, {"at": LAST if causal else MASKED}])

@@ -30,8 +30,6 @@ from probes.statistics.replicates import Replicates, Spread, p_values_of
 from probes.statistics.sums import side_by_side
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from probes.common.arrays import Ints
     from probes.extraction.reading.views import Text
     from probes.extraction.reading.windows import Pooling
@@ -49,6 +47,7 @@ class ProbedSample:
     Attributes:
         name: name of the task.
         view: name of the view that holds the texts.
+        layers: layers with a probe.
         numbers: numbers of the examples in the split. Shape (n,).
         texts: text of each example.
         predicted: predictions of each pass, made by `begin` and filled by `take`. Shape (passes, L,
@@ -59,6 +58,7 @@ class ProbedSample:
     def __init__(self, context: TaskContext, sentences: Ints, split: str = "test") -> None:
         self.context, self.split = context, split
         self.name, self.view = context.task.name, context.examples.view
+        self.layers = context.layers
         examples = context.examples.splits[split]
         self.numbers = np.flatnonzero(np.isin(examples.sentence, sentences))
         self.texts: list[Text] = [examples.texts[i] for i in self.numbers]
@@ -72,14 +72,9 @@ class ProbedSample:
         elif not len(self.numbers):
             self.reason = f"the sample of {split} has none of its examples"
 
-    @property
-    def layers(self) -> tuple[int, ...]:
-        """Layers with a probe."""
-        return self.context.layers
-
     @cached_property
     def _probes(self) -> StoredProbes:
-        return StoredProbes(self.context, self.context.layers)
+        return StoredProbes(self.context, self.layers)
 
     @cached_property
     def gold(self) -> Any:
@@ -104,7 +99,7 @@ class ProbedSample:
         starts = np.array([first[text] for text in self.texts], dtype=np.int64)
         rows = self.context.examples.rows_from(self.split, starts, self.numbers)
         spans = np.stack(rows, axis=1)
-        for index, layer in enumerate(self.context.layers):
+        for index, layer in enumerate(self.layers):
             if layer in vectors:
                 predicted = self._probes.predict(layer, vectors[layer], spans)
                 self.predicted[number, index] = predicted
@@ -121,82 +116,77 @@ class ProbedSample:
         on_test, last = self.split == "test", self.layers[-1]
         metric = metrics.get(self.context.task.metric)
         draws = draws_of(self.gold, metric) if on_test else None
+        compared = comparisons(passes)
         for index, at in enumerate(self.layers):
             if not on_test and at != last:
                 continue
-            compared = [x for x in comparisons(passes) if x.layer <= at]
-            scores = self._both_sides(compared, self.predicted[:, index], at)
-            p = _p_by_number(compared, scores) if on_test and at == last else {}
-            for number, (change, sides) in enumerate(zip(compared, scores, strict=True)):
+            effects = self._effects([x for x in compared if x.layer <= at], index)
+            p = _p_values(effects) if on_test and at == last else {}
+            for number, (change, changed, other, _) in enumerate(effects):
                 pair = None
                 if draws is not None:
-                    difference = sides.other.resampled[0] - sides.changed.resampled[0]
-                    pair = informative(bounds(interval(difference, sides.other.metric.differences)))
-                yield Row(
-                    name,
-                    sides.other.scores[0] - sides.changed.scores[0],
-                    change.layer,
-                    *ends(pair),
-                    split=self.split,
-                    n=len(self.numbers),
-                    p=p.get(number),
-                    axes={**change.axes, "at": at, "predicts": self.name, **axes},
-                )
+                    difference = other.resampled[0] - changed.resampled[0]
+                    pair = informative(bounds(interval(difference, other.metric.differences)))
+                drop, between = other.scores[0] - changed.scores[0], ends(pair)
+                all_axes = {**change.axes, "at": at, "predicts": self.name, **axes}
+                n, of_change = len(self.numbers), p.get(number)
+                row = Row(name, drop, change.layer, *between, self.split, n, of_change)
+                yield row._replace(axes=all_axes)
 
-    def _both_sides(
-        self, compared: Sequence[Comparison], predicted: NDArray[Any], at: int
-    ) -> list[_Sides]:
-        """The scores of a layer's probe to compare; means over draws.
-
-        Args:
-            predicted: shape (passes, n, …).
-        """
-        metric = metrics.get(self.context.task.metric)
+    def _effects(self, compared: Sequence[Comparison], index: int) -> list[_Effect]:
+        """Scores to compare of the probe of the layer with this index."""
+        metric, predicted = metrics.get(self.context.task.metric), self.predicted[:, index]
         used = sorted({i for x in compared for i in (*x.changed, *x.other)})
         scores = dict(zip(used, metric(self.gold, predicted[used]).tolist(), strict=True))
         sums = {i: cluster_sums(metric.parts(self.gold, predicted[i]), self.gold) for i in used}
 
         @cache
-        def cell(numbers: tuple[int, ...], spread: Spread | None, name: str) -> Replicates:
-            mean = mean_of_draws(np.array([[scores[i] for i in numbers]]))
-            parts = side_by_side([sums[i] for i in numbers])
+        def mean(numbers: tuple[int, ...], spread: Spread | None, name: str) -> Replicates:
+            score = mean_of_draws(np.array([[scores[i] for i in numbers]]))
+            parts = [side_by_side([sums[i] for i in numbers])]
+            over_draws = metric_over_draws(metric, len(numbers))
             of_draws = spread or (None, 0)
-            return Replicates(
-                mean, metric_over_draws(metric, len(numbers)), [parts], [at], name, *of_draws
-            )
+            return Replicates(score, over_draws, parts, [self.layers[index]], name, *of_draws)
 
-        all_sides = []
+        effects = []
         for change in compared:
             spread = change.spread(scores)
             name = f"{self.name} {change.layer} {change.axes}" if spread else ""
             changed = sum(sums[i] for i in change.changed) * len(change.other)
             reference = sum(sums[i] for i in change.other) * len(change.changed)
             n_different = int((abs(changed - reference).sum(1) > 0).sum())
-            sides = cell(change.changed, spread, name), cell(change.other, None, "")
-            all_sides.append(_Sides(*sides, n_different))
-        return all_sides
+            both = mean(change.changed, spread, name), mean(change.other, None, "")
+            effects.append(_Effect(change, *both, n_different))
+        return effects
 
 
-class _Sides(NamedTuple):
-    """Scores of both sides (the first has the noise of draws) and number of differing clusters."""
+class _Effect(NamedTuple):
+    """A probe's mean scores over the draws of both sides.
 
+    Attributes:
+        changed: with the noise of draws.
+        n_different: number of clusters of sentences in which the sides differ.
+    """
+
+    comparison: Comparison
     changed: Replicates
     other: Replicates
     n_different: int
 
 
-def _p_by_number(compared: Sequence[Comparison], scores: Sequence[_Sides]) -> dict[int, float]:
+def _p_values(effects: Sequence[_Effect]) -> dict[int, float]:
     """P-values by number, corrected by family; none if fewer than 20 clusters differ."""
     families: dict[Any, list[int]] = defaultdict(list)
-    for number, (change, sides) in enumerate(zip(compared, scores, strict=True)):
-        if sides.n_different >= FEWEST:
-            families[change.family].append(number)
+    for number, effect in enumerate(effects):
+        if effect.n_different >= FEWEST:
+            families[effect.comparison.family].append(number)
     p_values: dict[int, float] = {}
     for numbers in families.values():
         # A side that several comparisons share is one cell, so that it is resampled once.
-        cells = {id(cell): cell for number in numbers for cell in scores[number][:2]}
+        sides = [(effects[i].changed, effects[i].other) for i in numbers]
+        cells = {id(cell): cell for both in sides for cell in both}
         places = {key: i for i, key in enumerate(cells)}
-        pairs = [(places[id(scores[i].changed)], places[id(scores[i].other)]) for i in numbers]
+        pairs = [(places[id(changed)], places[id(other)]) for changed, other in sides]
         tests = p_values_of(list(cells.values()), pairs)
         p_values |= {n: p for n, p in zip(numbers, tests, strict=True) if not np.isnan(p)}
     return p_values

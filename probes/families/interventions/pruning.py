@@ -21,7 +21,7 @@ from probes.families.interventions.experiment import (
     LOSS,
     SMALLEST,
     ChangedPass,
-    ranges_of_draws,
+    mean_of_draws,
     sampled_sentences,
 )
 from probes.families.interventions.probe_readout import (
@@ -33,10 +33,8 @@ from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Measured, measurement
 from probes.measurements.pivots import Pivot
 from probes.records.row import Row
-from probes.statistics.bootstrap import means
 
 if TYPE_CHECKING:
-    from probes.common.arrays import Floats
     from probes.measurements.context import ModelContext
 
 IMPORTANCE, CORRELATION = "head_importance", "importance_correlation"
@@ -86,48 +84,37 @@ def pruning(context: ModelContext) -> Measured:
     """
     from scipy.stats import spearmanr  # slow to import
 
-    from probes.families.interventions.readouts import own_answers, questions_in  # torch
+    from probes.families.interventions import readouts  # imports torch
 
-    rows, importance = _importance(context)
+    size, splits = context.options.sentences, context.corpus.splits
+    dev, test = (sampled_sentences(len(splits[x]), size) for x in ("dev", "test"))
+    on_dev = readouts.questions_in(context, "dev", dev)
+    questions = readouts.questions_in(context, "test", test)
+    importance, estimates = readouts.head_importance(context, on_dev)
     heads = [(block + 1, head + 1) for block, head in np.ndindex(importance.shape)]
+    about = {"split": "dev", "n": len(on_dev.texts)}
+    rows = [
+        Row.estimated(IMPORTANCE, estimate, block, **about, axes={"head": head})
+        for (block, head), estimate in zip(heads, estimates, strict=True)
+    ]
     norms = np.linalg.norm(importance, axis=1, keepdims=True)
     by_layer = importance / np.where(norms > 0, norms, 1)
     order = [heads[i] for i in np.argsort(by_layer, axis=None, kind="stable")]
-    sample = sampled_sentences(len(context.corpus.splits["test"]), context.options.sentences)
-    questions = questions_in(context, "test", sample)
 
     single = [ChangedPass(), *(without_heads([x], x[0], {"head": x[1]}) for x in heads)]
-    of_heads = list(own_answers(context, single, replace(questions, verbs=())))
+    of_heads = list(readouts.own_answers(context, single, replace(questions, verbs=())))
     correlation = spearmanr(importance.ravel(), [row.value for row in of_heads])
     rows += [*of_heads, Row(CORRELATION, correlation.statistic, n=len(heads), p=correlation.pvalue)]
 
     last = min(task.layers[-1] for task in context.tasks)
     orders = {"importance": [order], RANDOM: random_orders(heads)}
     passes = [ChangedPass(), *pruned(orders, last)]
-    samples, notes = probed_samples(context, sample)
+    samples, notes = probed_samples(context, test)
     effects = list(predict_in_passes(context, samples, passes, ""))
     for task in samples:
         effects += (x for x in task.rows(passes, DROP) if x.axes["at"] == task.layers[-1])
-    effects += own_answers(context, passes, questions)
+    effects += readouts.own_answers(context, passes, questions)
     # The smallest drop that would be detected is that of one order, not of a mean of several.
     effects = [x for x in effects if x.metric != SMALLEST or x.axes["order"] != RANDOM]
-    rows += ranges_of_draws(x._replace(layer=None) for x in effects)
-    return Measured(rows, facts={"sentences": len(sample), "heads": len(heads)}, notes=notes)
-
-
-def _importance(context: ModelContext) -> tuple[list[Row], Floats]:
-    """Rows of importance, whose intervals resample documents of dev, and values (blocks, heads)."""
-    from probes.families.interventions.readouts import head_gradients_of_loss, questions_in
-
-    sample = sampled_sentences(len(context.corpus.splits["dev"]), context.options.sentences)
-    questions = questions_in(context, "dev", sample)
-    sizes = np.abs(head_gradients_of_loss(context, questions))
-    n, partition = len(sizes), questions.partition
-    document = partition.of_sentence[questions.of_text]
-    estimates = means(sizes.reshape(n, -1), document, partition.n, partition.clusters)
-    places = zip(np.ndindex(sizes.shape[1:]), estimates, strict=True)
-    rows = [
-        Row.estimated(IMPORTANCE, estimate, block + 1, split="dev", n=n, axes={"head": head + 1})
-        for (block, head), estimate in places
-    ]
-    return rows, sizes.mean(0)
+    rows += mean_of_draws((x._replace(layer=None) for x in effects), with_range=True)
+    return Measured(rows, facts={"sentences": len(test), "heads": len(heads)}, notes=notes)

@@ -37,6 +37,7 @@ from probes.families.interventions.experiment import (
 )
 from probes.records.header import ModelRecord
 from probes.records.row import Row
+from probes.statistics.bootstrap import means
 from probes.statistics.significance import smallest_drop
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from probes.extraction.reading.shards import Shard
     from probes.extraction.reading.token_scores import ScoredStretches
     from probes.measurements.context import ModelContext
+    from probes.records.values import Estimate
     from probes.statistics.partition import Partition
 
 
@@ -301,10 +303,16 @@ def _scores_by_pass(
         yield joined_token_scores(view, [shard], [parts])
 
 
-def head_gradients_of_loss(context: ModelContext, questions: Questions) -> Floats:
-    """Gradient of each text's loss at a gate, of value 1, on each head. (texts, blocks, heads)."""
-    view = view_over(questions.texts, "written")
+def head_importance(context: ModelContext, questions: Questions) -> tuple[Floats, list[Estimate]]:
+    """E|∂L/∂ξ| of each head, where ξ = 1 is a gate on its output (Michel et al. 2019, equation 2).
+
+    Returns:
+        shape (blocks, heads); and estimates in this order, whose intervals resample documents.
+    """
+    view, partition = view_over(questions.texts, "written"), questions.partition
     gradients = np.zeros((len(view.texts), context.model.n_layers, context.sites().n_heads))
     for shard, arrays in context.read(view, LossGradients(questions.words)):
         gradients[shard.index] = arrays[BY_HEAD].numpy()
-    return gradients[[view.index[text] for text in questions.texts]]
+    sizes = np.abs(gradients[[view.index[text] for text in questions.texts]])
+    document, flat = partition.of_sentence[questions.of_text], sizes.reshape(len(sizes), -1)
+    return sizes.mean(0), means(flat, document, partition.n, partition.clusters)

@@ -29,17 +29,6 @@ from probes.families.interventions.controls import N_ARBITRARY_PAIRS, arbitrary_
 from probes.families.interventions.directions import DIRECTIONS
 from probes.families.interventions.erasers import Moments, leace
 from probes.families.interventions.experiment import CLOZE, resampling_units
-from probes.families.interventions.interchange import (
-    ARBITRARY,
-    CHANGED,
-    DIFFERENCE,
-    FLIPPED,
-    LAST,
-    MASKED,
-    OWN,
-    RATIO,
-    _ParadigmScores,
-)
 from probes.families.interventions.interchange_pairs import (
     Contrast,
     aligned_pairs,
@@ -48,6 +37,17 @@ from probes.families.interventions.interchange_pairs import (
     contrasts_by_paradigm,
     train_and_test_contrasts,
     with_sides,
+)
+from probes.families.interventions.interchange_scores import (
+    ARBITRARY,
+    CHANGED,
+    DIFFERENCE,
+    FLIPPED,
+    LAST,
+    MASKED,
+    OWN,
+    RATIO,
+    ParadigmScores,
 )
 
 NUMBERS = "Sing", "Plur"
@@ -183,7 +183,7 @@ def measured_by_hand(n_words, per_word, rng, effect=1.0):
     values = effect + rng.standard_normal((2, 1, len(DIRECTIONS), n_words)).repeat(per_word, -1)
     words = [((f"{i}", f"{i}s"), "p") for i in range(n_words) for _ in range(per_word)]
     right = np.ones(len(words), dtype=bool)
-    return _ParadigmScores("p", [], [0], values, np.abs(values) / 2, values > 0, right, words)
+    return ParadigmScores("p", [], [0], values, np.abs(values) / 2, values > 0, right, words)
 
 
 def test_resampling_is_by_exchanged_words():
@@ -230,21 +230,11 @@ def test_with_fewer_than_20_exchanged_pairs_of_words_nothing_is_inferred(n_words
 def random_model(tmp_path_factory):
     """Gemma 3 with random weights; its embeddings are scaled, and its norms have weights."""
     folder, tokenizer = tmp_path_factory.mktemp("gemma"), word_level()
-    config = Gemma3TextConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=24,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        head_dim=12,
-        intermediate_size=32,
-        initializer_range=0.3,
-        max_position_embeddings=64,
-        sliding_window=8,
-        pad_token_id=0,
-        bos_token_id=0,
-        eos_token_id=0,
-    )
+    sizes = {"hidden_size": 24, "intermediate_size": 32, "head_dim": 12, "initializer_range": 0.3}
+    layers = {"num_hidden_layers": 3, "num_attention_heads": 2, "num_key_value_heads": 1}
+    ends = {"pad_token_id": 0, "bos_token_id": 0, "eos_token_id": 0}
+    window = {"max_position_embeddings": 64, "sliding_window": 8}
+    config = Gemma3TextConfig(vocab_size=len(tokenizer), **sizes, **layers, **ends, **window)
     torch.manual_seed(0)
     Gemma3ForCausalLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
