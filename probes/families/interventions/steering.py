@@ -19,19 +19,15 @@ from probes.examples.verb_forms import TASK
 from probes.extraction.reading.views import View
 from probes.families.interventions import SteeringOptions
 from probes.families.interventions.directions import MEAN
-from probes.families.interventions.experiment import (
-    LOSS,
-    ChangedPass,
-    exchange_rows,
-    sampled_sentences,
-)
+from probes.families.interventions.experiment import LOSS, exchange_rows, resampling_units
 from probes.families.interventions.steering_inputs import (
     CONTROLS,
     DIRECTIONS,
     NORM,
     Cell,
-    Prompts,
     SteeringInput,
+    changes_of,
+    damage_of,
     paradigm_inputs,
     task_input,
 )
@@ -39,19 +35,16 @@ from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Measured, UseColumn, measurement
 from probes.measurements.pivots import Pivot
 from probes.measurements.row_filters import BestOnDev
-from probes.records.row import Row
+from probes.records.row import AxisValue, Row
 from probes.statistics.bootstrap import LEVEL
 from probes.statistics.of_families.strata import Strata
-from probes.statistics.partition import FEWEST, partition
+from probes.statistics.partition import FEWEST
 from probes.statistics.replicates import pooled
 from probes.statistics.significance import printed_p
 
 if TYPE_CHECKING:
-    import torch
-
     from probes.common.arrays import Floats
     from probes.data.sentence import Corpus
-    from probes.extraction.changing.interventions import Intervention
     from probes.extraction.reading.collectors import Collector
     from probes.measurements.context import ModelContext
 
@@ -59,9 +52,6 @@ STEERED, AGAINST = "steered_log_odds", "moved_against"
 
 CHOSEN = "best on dev"
 """Value of ``chosen``: the layer and dose with the largest effect on dev at the allowed damage."""
-
-_N_NEUTRAL, _N_WORDS = 20, 5
-"""Sentences of neutral text, and words of each whose loss is measured."""
 
 _OF_ALL = {"paradigm": None, "less": None, "chosen": None}
 
@@ -203,8 +193,11 @@ class _GroupEffects(NamedTuple):
     def of(cls, context: ModelContext, group: SteeringInput, neutral: Corpus) -> _GroupEffects:
         """Steer the prompts of dev and test at all layers."""
         own = {cell: x for cell, x in group.steps.items() if cell[0] in DIRECTIONS}
-        dev, test = _changes(context, group.dev, own), _changes(context, group.test, group.steps)
-        return cls(group, dev, test, _damage(context, own, neutral, "dev"))
+        dev, test = (
+            changes_of(context, group.dev, own),
+            changes_of(context, group.test, group.steps),
+        )
+        return cls(group, dev, test, damage_of(context, own, neutral, "dev"))
 
     def like(self, control: str, cell: Cell) -> Floats:
         """Draws of a control whose steps are as long as that of a direction. (draws, prompts).
@@ -212,19 +205,18 @@ class _GroupEffects(NamedTuple):
         Controls are measured at the lengths of steps along the mean difference, and other lengths
         interpolated: the step of dose 1 along another direction is shorter.
         """
+        from scipy.interpolate import interp1d  # slow to import
+
         name, layer, dose = cell
         steps = self.group.steps
-        longest, length = (np.linalg.norm(steps[x, layer, dose]) for x in (NORM, name))
+        longest, length = (float(np.linalg.norm(steps[x, layer, dose])) for x in (NORM, name))
         # Random steps are as likely as their reverse; a norm is not.
-        sign = np.sign(dose) if control == NORM else 1
-        sizes = sorted(sign * x for c, k, x in self.test if (c, k) == (control, layer))
-        sizes = [0.0, *(size for size in sizes if size > 0)]
-        effects = [self.test[control, layer, sign * size] for size in sizes[1:]]
-        effects.insert(0, np.zeros_like(effects[0]))
-        size = abs(dose) * min(length / longest, 1.0) if longest else 0.0
-        upper = max(int(np.searchsorted(sizes, size)), 1)
-        share = (size - sizes[upper - 1]) / (sizes[upper] - sizes[upper - 1])
-        between: Floats = (1 - share) * effects[upper - 1] + share * effects[upper]
+        sign = float(np.sign(dose)) if control == NORM else 1.0
+        sizes: list[float] = sorted(sign * x for c, k, x in self.test if (c, k) == (control, layer))
+        effects = [self.test[control, layer, sign * x] for x in sizes if x > 0]
+        at = [0.0, *(x for x in sizes if x > 0)], [np.zeros_like(effects[0]), *effects]
+        size = abs(dose) * (min(length / longest, 1.0) if longest else 0.0)
+        between: Floats = interp1d(*map(np.asarray, at), axis=0)(size)
         return between
 
 
@@ -244,6 +236,9 @@ class _Effects(NamedTuple):
         """Cells of directions."""
         return list(self.parts[0].dev)
 
+    def _axes(self, cell: Cell, **more: str) -> dict[str, AxisValue]:
+        return {**self.axes, "direction": cell[0], "dose": cell[2], **more}
+
     def on_dev(self, cell: Cell) -> float:
         """Mean change of a direction on dev."""
         return float(np.concatenate([x.dev[cell][0] for x in self.parts]).mean())
@@ -262,17 +257,18 @@ class _Effects(NamedTuple):
             for control, layer in product(CONTROLS, layers):
                 yield self._of_control((control, layer, dose))
         for cell in self.cells:
-            axes = {**self.axes, "direction": cell[0], "dose": cell[2]}
+            axes = self._axes(cell)
             yield Row(STEERED, self.on_dev(cell), cell[1], split="dev", axes=axes)
             yield Row(LOSS, self.damage(cell), cell[1], split="dev", axes=axes)
 
     def compared(self, cells: Sequence[Cell], **more: str) -> Iterator[Row]:
         """Rows of directions in some cells, compared with controls; tested together."""
-        places = [(k, {**self.axes, "direction": x, "dose": dose, **more}) for x, k, dose in cells]
+        places = [(cell[1], self._axes(cell, **more)) for cell in cells]
         own = np.stack([np.concatenate([x.test[y][0] for x in self.parts]) for y in cells], axis=1)
         groups = [x.group for x in self.parts]
-        units = [(f"{x.axes} {unit}", str(x.axes)) for x in groups for unit in x.test.units]
-        strata, everything = Strata.of(*zip(*units, strict=True)), np.arange(len(own))
+        units = resampling_units([unit for x in groups for unit in x.test.units])
+        strata = Strata.of(units, [str(x.axes) for x in groups for _ in x.test.units])
+        everything = np.arange(len(own))
         words = groups[0].units, "prompts"
         rows = partial(exchange_rows, strata=strata, group=everything, words=words)
         signs = np.sign([dose for *_, dose in cells])
@@ -304,10 +300,9 @@ class _Effects(NamedTuple):
         longest = MEAN, layer, dose
         draws = np.concatenate([x.like(control, longest) for x in self.parts], axis=1).mean(1)
         spread, mean = pooled([draws.tolist()], 1 + 1 / len(draws)), float(draws.mean())
-        half = spread.sd * float(stdtrit(spread.df, (1 + LEVEL) / 2)) if spread else None
-        between = () if half is None else (mean - half, mean + half)
-        axes = {**self.axes, "direction": control, "dose": dose}
-        return Row(STEERED, mean, layer, *between, n=len(draws), axes=axes)
+        half = spread.sd * float(stdtrit(spread.df, (1 + LEVEL) / 2)) if spread else np.nan
+        axes = self._axes((control, layer, dose))
+        return Row(STEERED, mean, layer, mean - half, mean + half, n=len(draws), axes=axes)
 
     def chosen_rows(self, context: ModelContext, neutral: Corpus) -> Iterator[Row]:
         """Rows of the layer and dose of each direction with the largest effect on dev."""
@@ -316,87 +311,16 @@ class _Effects(NamedTuple):
                 cell: effect
                 for cell in self.cells
                 if cell[0] == name and self.damage(cell) <= context.options.damage
-                if (effect := float(np.sign(cell[2])) * self.on_dev(cell)) > 0
+                if (effect := self.on_dev(cell) * float(np.sign(cell[2]))) > 0
             }
             if effects:
-                cell = max(effects, key=effects.__getitem__)
-                axes = {**self.axes, "direction": name, "dose": cell[2], "chosen": CHOSEN}
+                cell = max(effects, key=lambda x: effects[x])
+                axes = self._axes(cell, chosen=CHOSEN)
                 yield Row(STEERED, self.on_dev(cell), cell[1], split="dev", axes=axes)
                 yield from self.compared([cell], chosen=CHOSEN)
                 steps = [{cell: x.group.steps[cell]} for x in self.parts]
-                damage = [_damage(context, x, neutral, "test")[cell] for x in steps]
+                damage = [damage_of(context, x, neutral, "test")[cell] for x in steps]
                 yield Row(LOSS, float(np.mean(damage)), cell[1], axes=axes)
-
-
-def _changes(
-    context: ModelContext, prompts: Prompts, steps: Mapping[Cell, Floats]
-) -> dict[Cell, Floats]:
-    """Changes of log-odds by cell. Each (draws, prompts)."""
-
-    def passes(sign: int) -> list[ChangedPass]:
-        made = [ChangedPass()]
-        for (name, layer, _), draws in steps.items():
-            made += [
-                ChangedPass((_step(name, layer, sign * draw),), layer)
-                for draw in draws
-                if draw.any()
-            ]
-        return made
-
-    untouched, *changed = prompts.log_odds(context, passes)
-    in_turn = iter(changed)
-    return {
-        cell: np.stack(
-            [next(in_turn) - untouched if x.any() else np.zeros_like(untouched) for x in draws]
-        )
-        for cell, draws in steps.items()
-    }
-
-
-def _step(name: str, layer: int, vector: Floats) -> Intervention:
-    """The change that adds a step to all pieces, or gives them the norm that they would have."""
-    import torch
-
-    from probes.extraction.changing.interventions import Add, Custom
-    from probes.extraction.changing.sites import Site
-
-    def rescaled(states: torch.Tensor) -> torch.Tensor:
-        after = (states + torch.from_numpy(vector).to(states)).norm(dim=-1, keepdim=True)
-        changed: torch.Tensor = states * (after / states.norm(dim=-1, keepdim=True))
-        return changed
-
-    if name == NORM:
-        return Custom("norm of a step", 1, Site("layer", layer), rescaled, "pieces")
-    return Add(layer, vector, "pieces")
-
-
-def _damage(
-    context: ModelContext, steps: Mapping[Cell, Floats], neutral: Corpus, split: str
-) -> dict[Cell, float]:
-    """Increase of loss on neutral text by cell, in nats per piece."""
-    from probes.families.interventions.readouts import (
-        LossBesideStart,
-        Questions,
-        loss_words,
-        own_answers,
-    )
-
-    sentences = neutral.splits[split]
-    numbers = sampled_sentences(len(sentences), _N_NEUTRAL)
-    texts, words = loss_words([sentences[i] for i in numbers], context.model.causal)
-    rng = np.random.default_rng(0)  # the head costs more than blocks
-    words = {text: np.sort(rng.permutation(x)[:_N_WORDS]) for text, x in words.items()}
-    with_words = [i for i, text in enumerate(texts) if len(words[text])]
-    clusters = partition([x.document for x in sentences], split)
-    questions = Questions(
-        [texts[i] for i in with_words], words, (), numbers[with_words], numbers[:0], clusters, split
-    )
-    passes = [ChangedPass()]
-    for number, ((name, layer, _), draws) in enumerate(steps.items()):
-        change = (_step(name, layer, draws[0]),)
-        passes.append(ChangedPass(change, layer, {"step": number}, ((0, {}),)))
-    rows = own_answers(context, passes, questions, LossBesideStart)
-    return {cell: row.value or 0.0 for cell, row in zip(steps, rows, strict=True)}
 
 
 def _sentences(effects: _Effects, rows: Sequence[Row]) -> Iterator[str]:

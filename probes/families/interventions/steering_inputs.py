@@ -23,7 +23,7 @@ from probes.families.interventions.directions import (
     SHUFFLED,
     class_directions,
 )
-from probes.families.interventions.experiment import ChangedPass, read_passes, resampling_units
+from probes.families.interventions.experiment import ChangedPass, read_passes, sampled_sentences
 from probes.families.interventions.interchange_pairs import (
     Pair,
     aligned_pairs,
@@ -31,15 +31,21 @@ from probes.families.interventions.interchange_pairs import (
     pieces_of,
 )
 from probes.records.row import Row
+from probes.statistics.partition import partition
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats, Ints
+    from probes.data.sentence import Corpus
+    from probes.extraction.changing.interventions import Intervention
     from probes.measurements.context import ModelContext, TaskContext
 
 DIRECTIONS, CONTROLS = (MEAN, PROBE, LEACE), (RANDOM, SHUFFLED, NORM := "norm alone")
 
 N_TRAINING, FEWEST_PAIRS = 100, 5
 """Most pairs of a paradigm to fit to, and fewest to fit to, for dev and for test."""
+
+N_NEUTRAL, N_WORDS = 20, 5
+"""Sentences of neutral text, and words of each whose loss is measured."""
 
 Cell = tuple[str, int, float]
 """Direction or control, layer and dose; of random controls the size of the dose."""
@@ -53,14 +59,14 @@ class Prompts(NamedTuple):
         ends: number of tokens of each prompt. Shape (prompts,).
         answers: first tokens of the answers.
         signs: 1 to step along directions, −1 against them. Shape (prompts,).
-        units: unit of resampling of each prompt.
+        units: words that are exchanged; or twice the document, which is resampled.
     """
 
     texts: Sequence[Text]
     ends: Ints
     answers: Sequence[Sequence[tuple[int, int]]]
     signs: Ints
-    units: Sequence[str]
+    units: Sequence[tuple[str, str]]
 
     def log_odds(
         self, context: ModelContext, passes: Callable[[int], Sequence[ChangedPass]]
@@ -140,7 +146,7 @@ def _bases(pairs: Sequence[Pair]) -> Prompts:
     """Bases of pairs, to be steered to the answers of their sources."""
     answers = [[(source, base) for base, source in pair.answers] for pair in pairs]
     signs = np.array([1 - 2 * pair.side for pair in pairs])
-    units = resampling_units([pair.changed for pair in pairs])
+    units = [pair.changed for pair in pairs]
     ends = np.array([pair.end for pair in pairs])
     return Prompts([pair.base for pair in pairs], ends, answers, signs, units)
 
@@ -215,8 +221,72 @@ def _prompts(context: ModelContext, task: TaskContext, split: str) -> Prompts:
             break
     if not texts:
         raise NotServedError(f"{task.task.name}: no prompt of {split} fits into the model's window")
-    units = part.partition.of_sentence[part.sentence[numbers]]
-    return Prompts(texts, np.array(ends), tokens, np.ones(len(texts), int), [*map(str, units)])
+    documents = part.partition.of_sentence[part.sentence[numbers]].tolist()
+    units = [(str(x), str(x)) for x in documents]
+    return Prompts(texts, np.array(ends), tokens, np.ones(len(texts), int), units)
+
+
+def changes_of(
+    context: ModelContext, prompts: Prompts, steps: Mapping[Cell, Floats]
+) -> dict[Cell, Floats]:
+    """Changes of log-odds by cell. Each (draws, prompts)."""
+    flat = [(cell, draw) for cell, draws in steps.items() for draw in draws]
+    moving = [i for i, (_, draw) in enumerate(flat) if draw.any()]
+
+    def passes(sign: int) -> list[ChangedPass]:
+        changed = (flat[i] for i in moving)
+        return [ChangedPass(), *(_step(cell, sign * draw) for cell, draw in changed)]
+
+    untouched, *changed = prompts.log_odds(context, passes)
+    changes = np.zeros((len(flat), len(untouched)))
+    changes[moving] = np.array(changed).reshape(-1, len(untouched)) - untouched
+    ends = np.cumsum([len(draws) for draws in steps.values()])
+    return dict(zip(steps, np.split(changes, ends[:-1]), strict=True))
+
+
+def _step(cell: Cell, vector: Floats, **axes: int) -> ChangedPass:
+    """The pass that adds a step to all pieces, or gives them the norm that they would have."""
+    import torch
+
+    from probes.extraction.changing.interventions import Add, Custom
+    from probes.extraction.changing.sites import Site
+
+    def rescaled(states: torch.Tensor) -> torch.Tensor:
+        after = (states + torch.from_numpy(vector).to(states)).norm(dim=-1, keepdim=True)
+        changed: torch.Tensor = states * (after / states.norm(dim=-1, keepdim=True))
+        return changed
+
+    name, layer, _ = cell
+    change: Intervention = Add(layer, vector, "pieces")
+    if name == NORM:
+        change = Custom("norm of a step", 1, Site("layer", layer), rescaled, "pieces")
+    return ChangedPass((change,), layer, axes, ((0, {}),))
+
+
+def damage_of(
+    context: ModelContext, steps: Mapping[Cell, Floats], neutral: Corpus, split: str
+) -> dict[Cell, float]:
+    """Increase of loss on neutral text by cell, in nats per piece."""
+    from probes.families.interventions.readouts import (
+        LossBesideStart,
+        Questions,
+        loss_words,
+        own_answers,
+    )
+
+    sentences = neutral.splits[split]
+    numbers = sampled_sentences(len(sentences), N_NEUTRAL)
+    texts, words = loss_words([sentences[i] for i in numbers], context.model.causal)
+    rng = np.random.default_rng(0)  # the head costs more than blocks
+    words = {text: np.sort(rng.permutation(x)[:N_WORDS]) for text, x in words.items()}
+    with_words = [i for i, text in enumerate(texts) if len(words[text])]
+    clusters = partition([x.document for x in sentences], split)
+    questions = Questions(
+        [texts[i] for i in with_words], words, (), numbers[with_words], numbers[:0], clusters, split
+    )
+    changed = (_step(cell, draws[0], step=i) for i, (cell, draws) in enumerate(steps.items()))
+    rows = own_answers(context, [ChangedPass(), *changed], questions, LossBesideStart)
+    return {cell: row.value or 0.0 for cell, row in zip(steps, rows, strict=True)}
 
 
 def _steps(
@@ -276,10 +346,12 @@ def _half_signs(n: int, draws: int, rng: np.random.Generator) -> Floats:
     differs, all of it.
     """
     signs = rng.permuted(np.tile(np.arange(n) % 2 * 2.0 - 1, (draws, 1)), axis=1)
-    return signs - signs.mean(1, keepdims=True)
+    centred: Floats = signs - signs.mean(1, keepdims=True)
+    return centred
 
 
 def _units(vectors: Floats) -> Floats:
     """Vectors of length 1, on the last axis; zeros stay."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    units: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return units

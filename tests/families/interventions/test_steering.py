@@ -19,12 +19,13 @@ from probes.common.errors import UserError
 from probes.families.interventions import SteeringOptions
 from probes.families.interventions.directions import LEACE, MEAN, PROBE, RANDOM, SHUFFLED
 from probes.families.interventions.experiment import LOSS
-from probes.families.interventions.steering import AGAINST, STEERED, _Effects, _GroupEffects, _step
+from probes.families.interventions.steering import AGAINST, STEERED, _Effects, _GroupEffects
 from probes.families.interventions.steering_inputs import (
     DIRECTIONS,
     NORM,
     Prompts,
     SteeringInput,
+    _step,
     _steps,
 )
 
@@ -278,7 +279,7 @@ def test_a_step_of_dose_1_goes_from_mean_to_mean(paired):
 def test_the_norm_alone_is_that_after_the_step():
     states = torch.randn(3, 4, 6)
     vector = np.random.default_rng(0).normal(size=6)
-    rescaled = _step(NORM, 1, vector).change(states, states)
+    rescaled = _step((NORM, 1, 1.0), vector).interventions[0].change(states, states)
     after = states + torch.from_numpy(vector).float()
     torch.testing.assert_close(rescaled.norm(dim=-1), after.norm(dim=-1))
     torch.testing.assert_close(
@@ -289,7 +290,7 @@ def test_the_norm_alone_is_that_after_the_step():
 def effects_of(own, controls, norm, n_units=30):
     """Effects of a direction at layers (layers, prompts), and draws of both controls."""
     n_layers, n = own.shape
-    prompts = Prompts([], np.zeros(n), [], np.ones(n), [str(i % n_units) for i in range(n)])
+    prompts = Prompts([], np.zeros(n), [], np.ones(n), [(str(i % n_units),) * 2 for i in range(n)])
     layers, step = range(n_layers), np.ones((1, 4))
     steps = {(name, k, 1.0): step for name, k in product((MEAN, NORM), layers)}
     group = SteeringInput({"steered": "t"}, prompts, prompts, steps, [], "documents")
