@@ -396,6 +396,16 @@ def test_what_cannot_be_steered_is_refused_in_one_line(texts, tmp_path, options,
         steering_run(texts / "model", texts / "texts.csv", texts / "a", TEXTS, **options)
 
 
+def test_a_record_names_neutral_text_by_its_digest():
+    settings = SteeringOptions().model_dump(mode="json")
+    assert [*settings["neutral"]] == ["sample"]
+    assert len(settings["neutral"]["sample"]) == 64
+    # It can be read where the corpus is not found any more.
+    assert (
+        SteeringOptions.model_validate({"neutral": {"gone.conllu": "0"}}).neutral == "gone.conllu"
+    )
+
+
 def test_bags_are_refused(texts, capsys):
     flags = [
         "--text",
