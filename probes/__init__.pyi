@@ -19,6 +19,7 @@ from .data.sentence import Frame as Frame
 from .data.sentence import Mention as Mention
 from .data.sentence import Sentence as Sentence
 from .extraction.changing.head_collectors import head_gradients as head_gradients
+from .extraction.changing.interventions import Add as Add
 from .extraction.changing.interventions import Custom as Custom
 from .extraction.changing.interventions import DisableAttention as DisableAttention
 from .extraction.changing.interventions import DisableHead as DisableHead

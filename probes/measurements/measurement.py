@@ -211,6 +211,7 @@ class Measurement:
         shares_arrays: whether the arrays have neither text nor labels, such as sums over sentences,
             and may be passed on where a licence forbids text.
         variant_for_items: the measurement to make instead for a corpus of items.
+        items: kind of items that a measurement after scores can read instead of scored tasks.
         missing_of: called with the `EvidenceRequest` of stored scores; returns a further reason
             why they lack this measurement, such as their layers, or "".
         more_tables: called with a record; returns tables that follow those of the views.
@@ -235,6 +236,7 @@ class Measurement:
     head: Literal["", "needed", "used"] = ""
     shares_arrays: bool = False
     variant_for_items: str = ""
+    items: str = ""
     missing_of: Callable[[EvidenceRequest], str] = _nothing_further
     more_tables: Callable[[Record], Sequence[Table]] = _no_more_tables
     csv_lines: Callable[[Record], Iterable[Mapping[str, AxisValue]]] = csv_lines
@@ -264,6 +266,10 @@ class Measurement:
     def spans_tasks(self) -> bool:
         """Whether it is about all tasks that were scored."""
         return self.of == "model" and bool(self.after)
+
+    def reads_items(self, kind: str) -> bool:
+        """Whether it measures a corpus that consists of items of a kind."""
+        return kind in (*self.needs, self.items)
 
     def missing_annotation(self, layers: frozenset[str]) -> str:
         """The reason why a corpus with these annotation layers cannot be measured, or ''."""

@@ -106,6 +106,8 @@ def choose_tasks(config: RunConfig, corpus: LazyCorpus, omissions: Omissions) ->
         UserError: a task asked for by name cannot be served or scored, or no task is left.
     """
     if items := corpus.source.items:
+        if all(get_measurement(name).reads_items(items) for name in config.measurements):
+            return []
         raise UserError(
             f"--corpus {corpus.source.name}: it consists of {KINDS[items]}, not of sentences that "
             f"probes read; {_for_items(items)}"
@@ -220,7 +222,7 @@ def require_measurable(config: RunConfig, corpus: LazyCorpus) -> None:
     items = corpus.source.items
     for name in config.about_corpus:
         definition = get_measurement(name)
-        if items and items not in definition.needs:
+        if items and not definition.reads_items(items):
             raise UserError(
                 f"--measurements {name}: it reads sentences, and the corpus {corpus.source.name} "
                 f"consists of {KINDS[items]}; {_for_items(items)}"
@@ -245,7 +247,9 @@ def require_measurable(config: RunConfig, corpus: LazyCorpus) -> None:
 
 
 def _for_items(kind: Kind) -> str:
-    names = [definition.name for definition in corpus_measurements() if kind in definition.needs]
+    names = [
+        definition.name for definition in corpus_measurements() if definition.reads_items(kind)
+    ]
     names.sort(key=lambda name: name != kind)  # what reads all such items comes first
     return f"use --measurements {' or '.join(names)}."
 

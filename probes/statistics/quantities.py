@@ -207,6 +207,12 @@ erased_variance | share of variance erased | % |  | positive |
 log_odds_ratio |  | nats |  |  | Arora et al. 2024, section 4
 flipped |  | % |  | share | Geiger et al. 2021
 
+# Steering.
+steered_log_odds | change of log-odds | nats | 2 digits |  | Rimsky et al. 2024
+moved_against | moved against the dose | % |  | share | Tan et al. 2024
+steering_separation | separation | SD | 2 digits | positive | Braun et al. 2025
+steering_agreement | agreement of differences |  | 2 digits | correlation | Braun et al. 2025
+
 # Behaviour.
 pair_accuracy | accuracy | % |  | share | Warstadt et al. 2020
 completion_accuracy | completion | % |  | share | Ettinger 2020

@@ -21,6 +21,7 @@ import probes
 from probes.common.errors import UserError
 from probes.extraction.changing.head_collectors import head_gradients
 from probes.extraction.changing.interventions import (
+    Add,
     Custom,
     DisableAttention,
     DisableHead,
@@ -161,6 +162,40 @@ def test_an_erased_subspace(name):
             hook = block_of(model, name, layer).register_forward_hook(by_hand)
             assert_same(found[layer + 1 :], layers(model)[layer + 1 :])
             hook.remove()
+
+
+@pytest.mark.parametrize(("name", "kind"), [("gpt2", "GPT2LMHeadModel"), ("llama-2", "LlamaForCausalLM"), ("bert", "BertForMaskedLM")])  # fmt: skip
+def test_an_added_vector_is_that_of_hooks(name, kind):
+    """At layer 0, in the middle and at the last layer, after the final norm if there is one."""
+    model = build(name, kind)[0].eval()
+    base, vector = model.base_model, np.random.default_rng(4).normal(size=16)
+    blocks = [block_of(base, name, k) for k in (1, 2)]
+    norm = getattr(base, NORMS[name]) if name in NORMS else blocks[1]
+
+    def before(_: Any, args: Any) -> Any:
+        return (args[0] + torch.tensor(vector).float(), *args[1:])
+
+    def after(_: Any, __: Any, output: Any) -> Any:
+        states = output[0] if isinstance(output, tuple) else output
+        changed = states + torch.tensor(vector).float()
+        return (changed, *output[1:]) if isinstance(output, tuple) else changed
+
+    def logits() -> torch.Tensor:
+        with torch.no_grad():
+            return model(input_ids=IDS, attention_mask=MASK).logits[MASK.bool()]
+
+    plain = logits()
+    for layer in range(3):
+        hook = blocks[0].register_forward_pre_hook(before) if layer == 0 else (
+            [blocks[0], norm][layer - 1].register_forward_hook(after)
+        )  # fmt: skip
+        wanted = logits()
+        hook.remove()
+        with changed_passes(model, [Add(layer, vector)]):
+            torch.testing.assert_close(logits(), wanted, rtol=1e-5, atol=1e-6)
+        with changed_passes(model, [Add(layer, 0 * vector)]):
+            assert torch.equal(logits(), plain)
+        assert (wanted - plain).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("name", [*PLACES, *UNUSUAL])
@@ -362,6 +397,8 @@ VALUES: list[Intervention] = [
     OwnAttention(),
     *(Erase(layer, *eraser(4, rank)) for layer, rank in ((1, 1), (2, 1), (1, 2))),
     Erase(1, *eraser(4, 1), "pieces"),
+    *(Add(layer, np.full(4, x)) for layer, x in ((1, 1.0), (2, 1.0), (1, 2.0))),
+    Add(1, np.full(4, 1.0), "pieces"),
     *(Custom(name, n, Site("mlp", 1), doubled) for name, n in (("double", 1), ("double", 2), ("twice", 1))),
     Custom("double", 1, Site("attention", 1), doubled),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Interventions in a forward pass: disable a head, skip a block, erase a subspace."""
+"""Interventions in a forward pass: disable heads, skip blocks, erase subspaces, add vectors."""
 
 from __future__ import annotations
 
@@ -179,6 +179,30 @@ class Erase(Intervention):
 
 
 @dataclass(frozen=True, eq=False)
+class Add(Intervention):
+    """Add a vector to a layer: x + vector.
+
+    Attributes:
+        layer: 0 to L; L is after the final norm.
+        vector: shape (hidden size,).
+    """
+
+    layer: int
+    vector: np.ndarray
+    positions: Positions = "all"
+
+    @property
+    def site(self) -> Site:
+        """The layer."""
+        return Site("layer", self.layer)
+
+    def change(self, states: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        """States with the vector added."""
+        wide = states.to(torch.promote_types(states.dtype, torch.float32))
+        return (wide + torch.as_tensor(self.vector).to(wide)).to(states.dtype)
+
+
+@dataclass(frozen=True, eq=False)
 class Custom(Intervention):
     """A user-defined change.
 
@@ -291,8 +315,8 @@ def intervene(model: Any, *interventions: Intervention) -> AbstractContextManage
         with intervene(model, DisableHead(3, 9), SkipBlock(5)):
             changed = model(**inputs)
 
-    Interventions are `DisableHead`, `DisableAttention`, `SkipBlock`, `Erase` and `Custom`. If
-    attention becomes uniform, our own function computes the attention of all blocks and rounds
+    Interventions are `DisableHead`, `DisableAttention`, `SkipBlock`, `Erase`, `Add` and `Custom`.
+    If attention becomes uniform, our own function computes the attention of all blocks and rounds
     differently from torch's. Compare with passes under `OwnAttention`, which changes nothing else.
 
     Args:

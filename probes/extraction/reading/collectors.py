@@ -134,6 +134,10 @@ class Collector(ABC):
     def prepare(self, windows: PaddedWindows) -> None:  # noqa: B027
         """Prepare for the next forward pass, over `windows`."""
 
+    def pieces(self, windows: PaddedWindows) -> torch.Tensor:
+        """Tokens that changes "at the pieces" are limited to. Shape (windows, length)."""
+        return windows.pieces
+
     def see(self, block: int, site: ReadSite, states: torch.Tensor) -> None:
         """Collect states of one of `inside` (windows, length, hidden size), during the pass."""
         raise NotImplementedError

@@ -388,7 +388,7 @@ class Encoder:
 
     def _pass(self, windows: PaddedWindows, collector: Collector) -> Any:
         """One forward pass, with the language-model head if the collector reads logits."""
-        self.pieces = windows.pieces
+        self.pieces = collector.pieces(windows)
         with torch.inference_mode(not collector.reads_gradients):
             output = self._forward(windows.inputs, collector.model_arguments)
         if collector.reads_logits:

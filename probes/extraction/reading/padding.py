@@ -50,6 +50,12 @@ class PaddedWindows:
         end = self.n_prefix + self.n_pieces
         return (positions >= self.n_prefix) & (positions < end[:, None])
 
+    def pieces_between(self, n_prefix: int, n_suffix: int) -> torch.Tensor:
+        """True for all but so many tokens at both ends. Shape (windows, length)."""
+        positions = torch.arange(self.inputs["input_ids"].shape[1])
+        end = self.inputs["attention_mask"].sum(1) - n_suffix
+        return (positions >= n_prefix) & (positions < end[:, None])
+
     def plan(self, device: torch.device) -> Sequence[torch.Tensor]:
         """`position`, `offset`, `weight` and `word` on a device, to which they are copied once."""
         if device not in self._plans:

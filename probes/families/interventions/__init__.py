@@ -4,6 +4,7 @@
 - How many heads can be disabled, the least important first?
 - What is lost if the labels of a task are erased from a layer?
 - Does the answer follow if a layer's state is replaced by that of another prompt?
+- Does it follow if a step towards another class is added to a layer?
 
 All are experiments: a state is changed (`changes.py`), an effect read out (`readouts.py`,
 `probe_readout.py`) and compared with that of controls (`controls.py`). `experiment.py` compares.
@@ -11,10 +12,11 @@ All are experiments: a state is changed (`changes.py`), an effect read out (`rea
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveInt
+from pydantic import BeforeValidator, Field, PlainSerializer, PositiveFloat, PositiveInt
 
+from probes.common.errors import UserError
 from probes.measurements.catalogue import Family
 from probes.records.values import Frozen
 
@@ -57,18 +59,74 @@ class InterchangeOptions(Frozen):
     )
 
 
+def _doses(doses: Any) -> Any:
+    """Numbers, separated by commas."""
+    numbers = [*map(float, doses.split(","))] if isinstance(doses, str) else doses
+    if not numbers or 0 in numbers:
+        raise ValueError("give numbers other than 0, separated by commas")
+    return tuple(dict.fromkeys(numbers))
+
+
+def _answers(answers: Any) -> Any:
+    """Two texts with a comma between them; spaces are part of them."""
+    return tuple(answers.split(",")) if isinstance(answers, str) else answers
+
+
+def _corpus(corpus: str | dict[str, str]) -> str:
+    """The name or file of a corpus that is found; of a record, its name."""
+    if isinstance(corpus, dict):
+        return next(iter(corpus))
+    try:
+        _digest_by_name(corpus)
+    except UserError as error:
+        raise ValueError(str(error).rstrip(".")) from error
+    return corpus
+
+
+def _digest_by_name(corpus: str) -> dict[str, str]:
+    from probes.data.find import find_corpus
+
+    return {corpus: find_corpus(corpus).digest}
+
+
+class SteeringOptions(Frozen):
+    """Options of `steering`."""
+
+    examples: PositiveInt = Field(
+        default=40, description="prompts of dev and of test to steer, of each task or paradigm"
+    )
+    doses: Annotated[tuple[float, ...], BeforeValidator(_doses)] = Field(
+        default=(-2.0, -1.0, -0.5, 0.5, 1.0, 2.0),
+        description="steps to add, in units of the distance of the class means along the direction",
+    )
+    draws: int = Field(default=20, ge=2, description="draws of each random control")
+    damage: PositiveFloat = Field(
+        default=0.1, description="increase of loss on neutral text to allow, in nats per piece"
+    )
+    neutral: Annotated[str, BeforeValidator(_corpus), PlainSerializer(_digest_by_name)] = Field(
+        default="sample", description="corpus of neutral text, to measure damage on"
+    )
+    prompt: str = Field(default="", description="text to put behind each text of a task")
+    answers: Annotated[tuple[str, ...], BeforeValidator(_answers)] = Field(
+        default=(),
+        description="answers of the positive class and of the other, such as ' yes, no'",
+    )
+
+
 FAMILY = Family(
     measurements={
         "ablation": "ablation",
         "pruning": "pruning",
         "erasure": "erasure",
         "interchange": "interchange",
+        "steering": "steering",
     },
     options={
         "ablation": AblationOptions,
         "pruning": PruningOptions,
         "erasure": ErasureOptions,
         "interchange": InterchangeOptions,
+        "steering": SteeringOptions,
     },
     claims="claims",
 )

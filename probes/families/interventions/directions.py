@@ -28,37 +28,52 @@ DIRECTIONS = WHOLE_VECTOR, MEAN, PROBE, LEACE, COMPONENT, SHUFFLED, RANDOM = (
 """The whole vector, and directions along which it is exchanged; the last two are controls."""
 
 
+def class_directions(x: Floats, z: Ints) -> dict[str, Direction]:
+    """Directions that tell two classes of states apart.
+
+    - `MEAN`: the mean difference of the classes,
+    - `PROBE`: weights of a logistic regression on standardised states,
+    - `LEACE` (Belrose et al. 2023): written is the mean difference, read the direction that
+      predicts the class best; of equal means, neither.
+
+    Args:
+        x: shape (n, H).
+        z: class of each, 0 or 1. Shape (n,).
+    """
+    from sklearn.linear_model import LogisticRegression  # slow to import
+
+    mean = x[z == 1].mean(0) - x[z == 0].mean(0)
+    scale = np.where(x.std(0) > 0, x.std(0), 1)
+    probe = LogisticRegression(C=1.0, max_iter=200).fit((x - x.mean(0)) / scale, z)
+    labels = z[:, None].astype(np.float64)
+    eraser = leace(Moments.of([(x[:, None], labels)]))  # of two classes, its rank is 1 or 0
+    return {
+        MEAN: projection(mean),
+        PROBE: projection(probe.coef_[0] / scale),
+        LEACE: (eraser.left.T, eraser.right),
+    }
+
+
 def directions(
     states: Floats, side: Ints, n: int, rng: np.random.Generator
 ) -> dict[str, Direction]:
     """Directions that are fitted to the states of training pairs at one layer and place.
 
-    - the mean difference of the classes,
-    - weights of a logistic regression on standardised vectors (`PROBE`),
-    - `LEACE` (Belrose et al. 2023): written is the mean difference, read the direction that
-      predicts the class best,
-    - the first principal component of the pairs' differences,
-    - controls, drawn anew for each prompt, so that means over prompts vary as their draws do.
+    They are those of `class_directions`, the first principal component of the pairs' differences,
+    and controls, drawn anew for each prompt, so that means over prompts vary as their draws do.
 
     Args:
         states: of base and source. Shape (pairs, 2, H).
         side: class of each base, 0 or 1. Shape (pairs,).
         n: number of prompts.
     """
-    from sklearn.linear_model import LogisticRegression  # slow to import
-
     x = states.reshape(-1, states.shape[-1])
     z = np.stack([side, 1 - side], axis=1).ravel()
     mean = x[z == 1].mean(0) - x[z == 0].mean(0)
-    scale = np.where(x.std(0) > 0, x.std(0), 1)
-    probe = LogisticRegression(C=1.0, max_iter=200).fit((x - x.mean(0)) / scale, z)
     differences = states[:, 1] - states[:, 0]
     *_, (component, *_) = np.linalg.svd(differences, full_matrices=False)
-    eraser = leace(Moments.of([(x[:, None], z[:, None])]))  # of two classes, its rank is 1
     return {
-        MEAN: projection(mean),
-        PROBE: projection(probe.coef_[0] / scale),
-        LEACE: (eraser.left.T, eraser.right),
+        **class_directions(x, z),
         COMPONENT: projection(component),
         SHUFFLED: shuffled_classes(differences, n, rng),
         RANDOM: random_directions(mean, n, rng),

@@ -226,6 +226,8 @@ def exchange_rows(
     cells: Sequence[tuple[int, Mapping[str, AxisValue]]],
     *,
     tested: bool,
+    noise: Sequence[tuple[str, Spread]] = (),
+    words: tuple[str, str] = ("pairs of words are exchanged", "pairs"),
 ) -> Iterator[Row]:
     """Mean of each cell over pairs of prompts, with an interval over the words they exchange.
 
@@ -235,6 +237,8 @@ def exchange_rows(
         group: numbers of the pairs to average.
         cells: layer and axes of each.
         tested: whether to test means against 0, over all pairs, corrected over cells.
+        noise: name and spread of the noise of draws in each cell; empty for none.
+        words: for the reason for no interval: the units of resampling, and what is averaged.
     """
     if not len(group):
         for layer, axes in cells:
@@ -242,12 +246,15 @@ def exchange_rows(
         return
     p_values: list[float | None] = [None] * len(cells)
     if tested:
-        p_values = strata.p_values(values, [np.arange(len(values))])[0].tolist()
+        p = strata.p_values(values, [np.arange(len(values))], noise)[0].tolist()
+        p_values = [None if np.isnan(x) else x for x in p]
     ((means, resamples),) = strata.means(values, [group])
+    if noise:
+        resamples += np.stack([training_noise(x, [0], *y, RESAMPLES)[0] for x, y in noise], axis=1)
     numbers = zip(cells, means.tolist(), interval(resamples.T), p_values, strict=True)
     for (layer, axes), value, pair, p in numbers:
         between = bounds(pair)
-        reason = "" if between else f"fewer than {FEWEST} pairs of words are exchanged"
+        reason = "" if between else f"fewer than {FEWEST} {words[0]}"
         if between and not (between := informative(between)):
-            reason = "nearly all pairs have the same value"
+            reason = f"nearly all {words[1]} have the same value"
         yield Row(metric, value, layer, *ends(between), n=len(group), p=p, why=reason, axes=axes)

@@ -52,10 +52,10 @@ if TYPE_CHECKING:
 
 
 class ContinuationLogits(Collector):
-    """Logits of some tokens after prompts of one shape, and states of some layers.
+    """Logits of some tokens after prompts, and states of some layers.
 
     Args:
-        end: number of tokens before the continuation.
+        end: number of tokens before the continuation, of all texts or of each.
         columns: tokens whose logits are kept, by text. Shape (texts, k).
         layers, places: layers and tokens whose states are kept.
 
@@ -71,12 +71,13 @@ class ContinuationLogits(Collector):
     model_arguments: ClassVar[Mapping[str, Any]] = {"output_hidden_states": True}
 
     def __init__(
-        self, end: int, columns: Ints, layers: Sequence[int] = (), places: Sequence[int] = ()
+        self, end: int | Ints, columns: Ints, layers: Sequence[int] = (), places: Sequence[int] = ()
     ) -> None:
-        self._end, self._columns = end, torch.from_numpy(columns)
+        self._columns = torch.from_numpy(columns)
+        self._ends: list[int] = np.broadcast_to(end, len(columns)).tolist()
         self._layers, self._places = layers, torch.tensor(places, dtype=torch.long)
         self._head_is_linear: bool | None = None
-        self.rows, self.n_prefix = torch.empty(0, dtype=torch.long), 0
+        self.rows, self.n_prefix, self._n_suffix = torch.empty(0, dtype=torch.long), 0, 0
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
         """Size of logits and states."""
@@ -96,9 +97,13 @@ class ContinuationLogits(Collector):
         """
         if not reader.causal and reader.mask_id is None:
             raise UserError("This model reads in both directions and has no mask token.")
-        self.n_prefix, prompts = reader.n_prefix, []
-        at = reader.n_prefix + self._end
+        prompts = []
         for window in windows:
+            self.n_prefix = int(window.position[0])  # a chat begins with its own special tokens
+            # Prompts of a decoder are cut.
+            n_after = len(window.ids) - int(window.position[-1]) - 1
+            self._n_suffix = 0 if reader.causal else n_after
+            at = self.n_prefix + self._ends[window.text]
             ids = window.ids[:at] if reader.causal else window.ids.copy()
             if reader.mask_id is not None and not reader.causal:
                 ids[at] = reader.mask_id
@@ -107,6 +112,10 @@ class ContinuationLogits(Collector):
                 replace(window, ids=ids, position=position, owner=owner, share=np.ones(1))
             )
         return prompts
+
+    def pieces(self, windows: PaddedWindows) -> torch.Tensor:
+        """Tokens of the prompts, without a start token."""
+        return windows.pieces_between(self.n_prefix, self._n_suffix)
 
     def prepare(self, windows: PaddedWindows) -> None:
         """Keep the numbers of the texts that the next pass reads."""
@@ -162,6 +171,19 @@ class ContinuationLogits(Collector):
             )
         parts = {"logits": self._logits}
         return parts if self._states is None else {**parts, "states": self._states}
+
+
+class LossBesideStart(LossOfWords):
+    """Loss of words in passes that change pieces, but not a start token before them."""
+
+    def copies(self, windows: Sequence[Window], reader: ModelProperties) -> list[Window]:
+        """See `LossOfWords`."""
+        self._around = reader.n_prefix, reader.n_suffix
+        return super().copies(windows, reader)
+
+    def pieces(self, windows: PaddedWindows) -> torch.Tensor:
+        """All tokens but the special ones at both ends."""
+        return windows.pieces_between(*self._around)
 
 
 _MASKED = 0.15
@@ -227,7 +249,10 @@ def loss_words(sentences: Sequence[Sentence], causal: bool) -> tuple[list[Text],
 
 
 def own_answers(
-    context: ModelContext, passes: Sequence[ChangedPass], questions: Questions
+    context: ModelContext,
+    passes: Sequence[ChangedPass],
+    questions: Questions,
+    collector: type[LossOfWords] = LossOfWords,
 ) -> Iterator[Row]:
     """Increase of loss, and drop of agreement, from one pass to another.
 
@@ -236,8 +261,9 @@ def own_answers(
     """
     compared, where = comparisons(passes), (questions.partition, questions.split)
     if questions.texts:
-        losses, collector = [], LossOfWords(questions.words)
-        for scores in _scores_by_pass(context, passes, questions.texts, collector):
+        losses = []
+        of_words = collector(questions.words)
+        for scores in _scores_by_pass(context, passes, questions.texts, of_words):
             order = [scores.view.index[text] for text in questions.texts]
             losses.append(np.add.reduceat(scores.within_word, scores.first)[order])
             # Each pass reads the same texts, so any of them has their numbers of pieces.

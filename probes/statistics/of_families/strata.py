@@ -14,6 +14,7 @@ import numpy as np
 from probes.common.arrays import Floats, Ints
 from probes.statistics.bootstrap import MOST, RESAMPLES, block
 from probes.statistics.partition import FEWEST
+from probes.statistics.replicates import Spread, training_noise
 from probes.statistics.significance import ErrorSpread, max_t
 from probes.statistics.sums import ratio
 
@@ -83,7 +84,9 @@ class Strata:
                 replicates[:] = np.nan
             yield values[group].mean(0), replicates
 
-    def p_values(self, values: Floats, groups: Sequence[Ints]) -> Floats:
+    def p_values(
+        self, values: Floats, groups: Sequence[Ints], noise: Sequence[tuple[str, Spread]] = ()
+    ) -> Floats:
         """Two-sided p-values of the means of each group against 0. Shape (groups, k).
 
         `probes.statistics.significance.max_t` corrects for testing all of them. NaN where fewer
@@ -92,6 +95,8 @@ class Strata:
 
         Args:
             values, groups: see `means`.
+            noise: name, which seeds it, and spread of further noise of each mean, such as that of
+                draws of controls, in the order of groups and columns; empty for none.
         """
         means = np.stack([values[group].mean(0) for group in groups])
         influence = np.zeros((len(values), *means.shape))
@@ -107,6 +112,9 @@ class Strata:
             ]
         )
         shifts_and_errors = (self._resampled(flat, member, number) for number in range(MOST))
+        if noise:
+            blocks_without = enumerate(shifts_and_errors)
+            shifts_and_errors = (_with_noise(*x, noise, number) for number, x in blocks_without)
         blocks = (
             (np.vstack([(means.reshape(-1, 1) + shift), np.zeros(RESAMPLES)]), errors)
             for shift, errors in shifts_and_errors
@@ -154,6 +162,16 @@ class Strata:
             cluster[inside] = cluster_index
             draws = block(len(distinct), seed=stratum + block_number * _STRATA)
             yield cluster, len(distinct), draws.astype(np.float64)
+
+
+def _with_noise(
+    shift: Floats, errors: ErrorSpread, noise: Sequence[tuple[str, Spread]], block_number: int
+) -> tuple[Floats, ErrorSpread]:
+    """Shifts and standard errors of means with t noise; see `training_noise`."""
+    added = [training_noise(x, [0], *y, shift.shape[1], block_number)[0] for x, y in noise]
+    sd = np.array([spread.sd for _, spread in noise])
+    sample, resamples = np.hypot(errors.sample, sd), np.hypot(errors.resamples, sd[:, None])
+    return shift + np.stack(added), ErrorSpread(sample, resamples)
 
 
 def _summed(cluster: Ints, values: Floats) -> Floats:

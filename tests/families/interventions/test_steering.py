@@ -1,0 +1,427 @@
+"""Steering, by hand, with hooks on plain models, and where the circuit is known."""
+
+import csv
+import json
+from itertools import product
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from grammar_models import word_level
+from measuring import command_line, measure
+from sklearn.linear_model import LogisticRegression
+from test_interchange import agreement_rows
+from toy_grammar import AUXILIARIES, INTRANSITIVE, PERSONS
+from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
+
+from probes.cli.main import main
+from probes.common.errors import UserError
+from probes.families.interventions import SteeringOptions
+from probes.families.interventions.directions import LEACE, MEAN, PROBE, RANDOM, SHUFFLED
+from probes.families.interventions.experiment import LOSS
+from probes.families.interventions.steering import AGAINST, STEERED, _Effects, _GroupEffects
+from probes.families.interventions.steering_inputs import (
+    DIRECTIONS,
+    NORM,
+    Prompts,
+    SteeringInput,
+    _step,
+    _steps,
+)
+
+NUMBER, COPY = 0, 1
+"""Features of the circuit: the number of a noun, and its copy at later tokens."""
+
+
+NOUNS = [noun for noun in PERSONS if noun not in ("coach", "witness")]
+"""Persons whose plural has an *-s* more."""
+
+
+def save_circuit(folder):
+    """A GPT-2 of three blocks that answers with the mean number of the nouns before.
+
+    Block 2 copies it from its place in the embeddings of nouns to one that the head reads. All
+    other weights of blocks are 0.
+    """
+    tokenizer = word_level()
+    size = len(tokenizer)
+    ids = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
+    config = GPT2Config(
+        vocab_size=size, n_embd=64, n_layer=3, n_head=1, n_positions=64, tie_word_embeddings=False, **ids
+    )  # fmt: skip
+    torch.manual_seed(3)
+    model = GPT2LMHeadModel(config)
+    vocabulary = tokenizer.get_vocab()
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "ln_" not in name and "wte" not in name:
+                weight.zero_()
+        embeddings = model.transformer.wte.weight
+        embeddings[:, [NUMBER, COPY]] = 0
+        for noun in NOUNS:
+            embeddings[vocabulary[noun], NUMBER] = -0.1
+            embeddings[vocabulary[noun + "s"], NUMBER] = 0.1
+        attention = model.transformer.h[1].attn
+        attention.c_attn.weight[NUMBER, 128 + COPY] = 1  # a value; all keys are equal
+        attention.c_proj.weight[COPY, COPY] = 1
+        for *_, forms, _ in AUXILIARIES:
+            model.lm_head.weight[vocabulary[forms["Plur"]], COPY] = 3
+            model.lm_head.weight[vocabulary[forms["Sing"]], COPY] = -3
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def steering_run(model, corpus, folder, settings=None, **options):
+    """A run with its rows by metric, direction, layer, dose and control; of all paradigms."""
+    options = {"examples": 20, "draws": 8, "doses": "-1,1,2", **options}
+    run = measure(
+        "steering", model, corpus, folder, options={"steering": options}, **(settings or {})
+    )
+    run.rows = {}
+    for row in run.record.rows:
+        if not row.axes.get("paradigm") and not row.axes.get("chosen"):
+            axes = (row.axes.get(x) for x in ("direction", "dose", "less"))
+            key = row.metric if row.split != "dev" else f"dev {row.metric}"
+            run.rows[key, row.layer, *axes] = row
+    return run
+
+
+TEXTS = {"text": "text", "label": ("label",), "positions": ("last",), "probes": ("linear",), "evidence": ("none",), "twins": 0}  # fmt: skip
+ANSWERS = {"answers": " dance, laugh", "prompt": " they"}
+
+
+@pytest.fixture(scope="module")
+def circuit(tmp_path_factory):
+    """The circuit, steered on minimal pairs and on texts."""
+    folder = tmp_path_factory.mktemp("circuit")
+    model, pairs = save_circuit(folder / "model"), folder / "pairs.csv"
+    with pairs.open("w") as file:
+        writer = csv.DictWriter(file, ["sentence_good", "sentence_bad", "UID"])
+        writer.writeheader()
+        writer.writerows(agreement_rows())
+    with (folder / "texts.csv").open("w") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "label", "split"])
+        for i, noun in enumerate(NOUNS):
+            split = ("train", "train", "dev", "test")[i % 4]
+            for form, last in product(("", "s"), INTRANSITIVE[:4]):  # states differ in it, too
+                writer.writerow([f"the {noun}{form} likes to {last}", f"n{form}", split])
+    on_pairs = steering_run(model, pairs, folder / "a")
+    on_texts = steering_run(model, folder / "texts.csv", folder / "b", TEXTS, answers=" are, is", examples=40, damage=99)  # fmt: skip
+    return SimpleNamespace(pairs=on_pairs, texts=on_texts)
+
+
+def test_steering_finds_a_known_circuit(circuit):
+    """Number can be steered at the last token's layers 2 and 3, and nowhere below."""
+    for run, (layer, name) in product((circuit.pairs, circuit.texts), product((0, 1), DIRECTIONS)):
+        row = run.rows[STEERED, layer, name, 1, None]
+        assert (abs(row.value), row.low, row.p) == (0, None, 1 if run is circuit.texts else None)
+    for run, layer, name in product((circuit.pairs, circuit.texts), (2, 3), (MEAN, LEACE)):
+        by_dose = [run.rows[STEERED, layer, name, dose, None] for dose in (-1, 1, 2)]
+        assert by_dose[0].value < 0 < by_dose[1].value < by_dose[2].value
+        assert run.rows[AGAINST, layer, name, 2, None].value == 0
+        if run is circuit.pairs:
+            assert {row.p for row in by_dose} == {None}  # 14 pairs of words are too few
+            assert by_dose[0].why == "fewer than 20 pairs of words are exchanged"
+        else:  # at layer 2, large steps of any kind saturate the norm after it
+            assert all(row.p < 0.05 for row in (by_dose if layer == 3 else by_dose[:1]))
+    (agreement,) = circuit.pairs.record.rows.matching(
+        "steering_agreement", steered="agreement", paradigm="near"
+    )[2:3]
+    assert agreement.value == pytest.approx(1, abs=1e-4)
+
+
+def test_what_is_chosen_on_dev_has_its_value_on_test(circuit):
+    run = circuit.texts
+    chosen = [x for x in run.record.rows if x.axes.get("chosen")]
+    rows = {(x.metric, x.split, x.axes["direction"], x.axes.get("less")): x for x in chosen}
+    best = rows[STEERED, "test", MEAN, None]
+    on_dev = {
+        (layer, dose): np.sign(dose) * row.value
+        for (metric, layer, direction, dose, _), row in run.rows.items()
+        if metric == f"dev {STEERED}" and direction == MEAN
+        and run.rows[f"dev {LOSS}", layer, MEAN, dose, None].value <= 99
+    }  # fmt: skip
+    assert (best.layer, best.axes["dose"]) == max(on_dev, key=on_dev.get)
+    everywhere = run.rows[STEERED, best.layer, MEAN, best.axes["dose"], None]
+    assert best.value == everywhere.value
+    assert everywhere.p <= best.p < 0.05  # it is corrected over doses, too
+    assert rows[LOSS, "test", MEAN, None].value is not None
+    (sentence,) = (x for x in run.record.notes if x.startswith("label@last, mean difference"))
+    assert f"at layer {best.layer} with dose {best.axes['dose']:g}. There" in sentence
+    assert f"change by {best.value:+.2f} nats" in sentence
+
+
+def test_a_step_that_breaks_text_is_not_chosen(circuit):
+    """At every layer where number can be steered, neutral text loses more than 0.1 nats."""
+    loss = circuit.pairs.rows[f"dev {LOSS}", 3, MEAN, 1, None].value
+    assert loss > 1
+    assert (
+        "near, mean difference: no layer and dose moves answers at the allowed damage."
+        in circuit.pairs.record.notes
+    )
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """A random GPT-2, and texts about persons and things of one class or the other."""
+    folder, tokenizer = tmp_path_factory.mktemp("texts"), word_level()
+    ids = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
+    config = GPT2Config(vocab_size=len(tokenizer), n_embd=16, n_layer=2, n_head=2, n_positions=64, initializer_range=0.3, **ids)  # fmt: skip
+    torch.manual_seed(5)
+    GPT2LMHeadModel(config).save_pretrained(folder / "model")
+    # A chat ends with a word of the template, as one ends with the header of an answer.
+    tokenizer.chat_template = (
+        "{% for m in messages %}{{ m.content }}{% endfor %}"
+        "{% if add_generation_prompt %} they{% endif %}"
+    )
+    tokenizer.save_pretrained(folder / "model")
+    rng, rows = np.random.default_rng(0), {}
+    while len(rows) < 120:
+        form = rng.choice(["", "s"])
+        words = rng.choice(PERSONS, rng.integers(2, 5))
+        rows[" ".join(f"the {word}{form}" for word in words)] = ["few", "many"][form == "s"]
+    with (folder / "texts.csv").open("w") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "label", "split"])
+        for i, row in enumerate(rows.items()):
+            writer.writerow([*row, ("train", "train", "dev", "test")[i % 4]])
+    with (folder / "texts.csv").open() as file, (folder / "chats.jsonl").open("w") as chats:
+        for row in csv.DictReader(file):
+            messages = [{"role": "user", "content": row.pop("text")}]
+            chats.write(json.dumps({**row, "chat": messages}) + "\n")
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["texts", "chats"])
+def test_log_odds_are_those_of_hooks_on_a_plain_model(texts, kind):
+    """States, mean difference, step and answers by transformers alone, at all layers."""
+    corpus, given, answers = texts / "texts.csv", TEXTS, ANSWERS
+    if kind == "chats":
+        corpus, given = texts / "chats.jsonl", {**TEXTS, "text": "", "messages": "chat"}
+        answers = {"answers": ANSWERS["answers"]}
+    run = steering_run(texts / "model", corpus, texts / kind, given, examples=100, **answers)
+    model = AutoModelForCausalLM.from_pretrained(texts / "model").eval()
+    tokenizer = AutoTokenizer.from_pretrained(texts / "model")
+    with (texts / "texts.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    # The tokenizer adds no start token; a chat is read without one, and its header is a piece.
+    start = [tokenizer.eos_token_id] if kind == "texts" else []
+    n_start, header = len(start), " they" if kind == "chats" else ""
+
+    def ids(text):
+        return torch.tensor([start + tokenizer(text, add_special_tokens=False)["input_ids"]])
+
+    train = [row for row in rows if row["split"] == "train"]
+    with torch.no_grad():  # without the start token: vectors of texts are read so
+        states = torch.stack(
+            [torch.stack(model(ids(x["text"] + header)[:, n_start:], output_hidden_states=True).hidden_states)[:, 0, -1] for x in train]
+        ).double()  # fmt: skip
+    many = torch.tensor([row["label"] == "many" for row in train])
+    first, second = tokenizer(" dance laugh", add_special_tokens=False)["input_ids"]
+    modules = [model.transformer.drop, model.transformer.h[0], model.transformer.ln_f]
+    for layer, module in enumerate(modules):
+        step = (states[many, layer].mean(0) - states[~many, layer].mean(0)).float()
+
+        def log_odds(step, module=module):
+            def add(_, __, output):
+                hidden = output[0] if isinstance(output, tuple) else output
+                hidden = torch.cat([hidden[:, :n_start], hidden[:, n_start:] + step], dim=1)
+                return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
+
+            hook = module.register_forward_hook(add)
+            with torch.no_grad():
+                logits = [
+                    model(ids(x["text"] + " they")).logits[0, -1]
+                    for x in rows
+                    if x["split"] == "test"
+                ]
+            hook.remove()
+            return torch.stack([x[first] - x[second] for x in logits])
+
+        plain = log_odds(0 * step)
+        for dose in (-1, 2):
+            moved = (log_odds(dose * step) - plain).numpy()
+            row = run.rows[STEERED, layer, MEAN, dose, None]
+            assert row.value == pytest.approx(moved.mean(), rel=5e-3, abs=2e-3)
+            assert row.n == 30
+            against = run.rows[AGAINST, layer, MEAN, dose, None].value
+            assert against == pytest.approx((moved * dose < 0).mean(), abs=1 / 29)
+    assert "'many' is the positive class" in " ".join(run.record.notes)
+    assert run.rows[STEERED, 1, PROBE, 2, None].value != run.rows[STEERED, 1, MEAN, 2, None].value
+
+
+def context_of(doses=(-1.0, 1.0), draws=4):
+    return SimpleNamespace(options=SteeringOptions(doses=doses, draws=draws))
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_a_step_of_dose_1_goes_from_mean_to_mean(paired):
+    rng, z = np.random.default_rng(1), np.tile([0, 1], 50)
+    x = rng.normal(size=(100, 6)) + np.outer(z, [3, 1, 0, 0, 0, 0])
+    mean = x[1::2].mean(0) - x[::2].mean(0)
+    steps, rows = _steps(context_of(), {"steered": "t"}, {3: (x, z)}, paired=paired)
+    for name in (MEAN, PROBE, LEACE):
+        (step,), (back,) = steps[name, 3, 1.0], steps[name, 3, -1.0]
+        assert step @ step == pytest.approx(mean @ step)  # as far as the means along it
+        assert np.array_equal(back, -step)
+    assert steps[MEAN, 3, 1.0][0] == pytest.approx(mean)
+    scaled = LogisticRegression(C=1.0, max_iter=200).fit((x - x.mean(0)) / x.std(0), z)
+    weights = scaled.coef_[0] / x.std(0)
+    cosine = (
+        weights
+        @ steps[PROBE, 3, 1.0][0]
+        / np.linalg.norm(weights)
+        / np.linalg.norm(steps[PROBE, 3, 1.0])
+    )
+    assert cosine == pytest.approx(1)
+    for control in (RANDOM, SHUFFLED):
+        assert np.linalg.norm(steps[control, 3, 1.0], axis=1) == pytest.approx(np.linalg.norm(mean))
+        assert len(np.unique(steps[control, 3, 1.0][:, 0])) == 4
+    unit = mean / np.linalg.norm(mean)
+    pooled = np.sqrt(((x[::2] @ unit).var(ddof=1) + (x[1::2] @ unit).var(ddof=1)) / 2)
+    values = {(row.metric, row.axes.get("direction")): row.value for row in rows}
+    assert values["steering_separation", MEAN] == pytest.approx(np.linalg.norm(mean) / pooled)
+    others = (
+        x[1::2] - x[::2]
+        if paired
+        else np.concatenate([x[1::2] - x[::2].mean(0), x[1::2].mean(0) - x[::2]])
+    )
+    cosines = others @ unit / np.linalg.norm(others, axis=1)
+    assert values["steering_agreement", None] == pytest.approx(cosines.mean())
+
+
+def test_the_norm_alone_is_that_after_the_step():
+    states = torch.randn(3, 4, 6)
+    vector = np.random.default_rng(0).normal(size=6)
+    rescaled = _step((NORM, 1, 1.0), vector).interventions[0].change(states, states)
+    after = states + torch.from_numpy(vector).float()
+    torch.testing.assert_close(rescaled.norm(dim=-1), after.norm(dim=-1))
+    torch.testing.assert_close(
+        rescaled / rescaled.norm(dim=-1, keepdim=True), states / states.norm(dim=-1, keepdim=True)
+    )
+
+
+def effects_of(own, controls, norm, n_units=30):
+    """Effects of a direction at layers (layers, prompts), and draws of both controls."""
+    n_layers, n = own.shape
+    prompts = Prompts([], np.zeros(n), [], np.ones(n), [(str(i % n_units),) * 2 for i in range(n)])
+    layers, step = range(n_layers), np.ones((1, 4))
+    steps = {(name, k, 1.0): step for name, k in product((MEAN, NORM), layers)}
+    group = SteeringInput({"steered": "t"}, prompts, prompts, steps, [], "documents")
+    test = {(MEAN, k, 1.0): own[k][None] for k in layers}
+    test |= {(x, k, 1.0): controls[i, k] for i, x in enumerate((RANDOM, SHUFFLED)) for k in layers}
+    test |= {(NORM, k, 1.0): norm[k][None] for k in layers}
+    effects = _Effects({"steered": "t"}, [_GroupEffects(group, {}, test, {})])
+    rows = effects.compared([(MEAN, k, 1.0) for k in layers])
+    return {(row.metric, row.layer, row.axes.get("less")): row for row in rows}
+
+
+def test_controls_of_a_shorter_step_are_interpolated():
+    steps = {(MEAN, 2, 2.0): np.array([[3.0, 4]]), (PROBE, 2, 2.0): np.array([[0.0, 2]])}
+    steps[NORM, 2, 2.0] = steps[MEAN, 2, 2.0]
+    group = SteeringInput({}, None, None, steps, [])
+    effects = {1.0: np.array([[3.0], [-1]]), 2.0: np.array([[5.0], [1]])}
+    test = {(RANDOM, 2, size): x for size, x in effects.items()}
+    test |= {(NORM, 2, dose): np.array([[dose]]) for dose in (-1.0, 1.0, 2.0)}
+    part = _GroupEffects(group, {}, test, {})
+    assert np.array_equal(part.like(RANDOM, (MEAN, 2, 2.0)), effects[2.0])
+    # 2 / 5 of the length of the mean difference at dose 2 is its length at 0.8.
+    assert part.like(RANDOM, (PROBE, 2, 2.0)) == pytest.approx(0.8 * effects[1.0])
+    assert part.like(NORM, (PROBE, 2, 2.0)) == pytest.approx(np.array([[0.8]]))
+
+
+def test_a_direction_like_its_controls_is_found_in_5_percent_of_tables():
+    """Effects of all steps are drawn alike, with a mean of their own and noise of prompts."""
+    rng, layers, n, draws = np.random.default_rng(7), 6, 60, 20
+    rejected = {None: 0, RANDOM: 0, SHUFFLED: 0}
+    for _ in range(120):
+        common = rng.normal(size=(layers, n))
+        own = common + rng.normal(0, 1, (layers, 1)) + rng.normal(0, 0.5, (layers, n))
+        controls = (
+            rng.normal(0, 1, (2, layers, draws, 1))
+            + rng.normal(0, 0.5, (2, layers, draws, n))
+            + common[None, :, None]
+        )
+        rows = effects_of(own, controls, common)
+        for less in rejected:
+            rejected[less] += any(rows[STEERED, k, less].p < 0.05 for k in range(layers))
+    assert rejected[RANDOM] <= 13  # 6 of 120 expected; 13 has a probability under 1 %
+    assert rejected[SHUFFLED] <= 13
+    assert rejected[None] <= 6
+
+
+def test_a_direction_that_only_shortens_vectors_does_no_more_than_the_norm():
+    rng = np.random.default_rng(0)
+    shorter = 2 + rng.normal(0, 0.3, (2, 60))
+    rows = effects_of(shorter, rng.normal(0, 0.1, (2, 2, 10, 60)), shorter)
+    assert rows[STEERED, 0, RANDOM].p < 0.05
+    assert rows[STEERED, 0, SHUFFLED].p < 0.05
+    assert (rows[STEERED, 0, NORM].value, rows[STEERED, 0, None].p) == (0, 1)
+
+
+def test_against_the_dose_nothing_is_found():
+    rng = np.random.default_rng(0)
+    rows = effects_of(
+        rng.normal(-2, 0.3, (2, 60)), rng.normal(0, 0.1, (2, 2, 10, 60)), np.zeros((2, 60))
+    )
+    assert rows[STEERED, 0, None].p == 1
+    assert rows[STEERED, 0, RANDOM].p < 0.05
+    assert rows[AGAINST, 0, None].value == 1
+
+
+def test_seven_units_have_no_interval_and_no_p():
+    rng = np.random.default_rng(0)
+    rows = effects_of(
+        rng.normal(2, 0.3, (1, 60)), rng.normal(0, 0.1, (2, 1, 10, 60)), np.zeros((1, 60)), 7
+    )
+    row = rows[STEERED, 0, None]
+    assert (row.low, row.p, row.why) == (None, None, "fewer than 20 documents")
+    assert rows[STEERED, 0, RANDOM].p is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"answers": ""}, "--steering-answers: give two answers, that of label@last 'many' first"),
+        ({"answers": " dance, dance now"}, "they begin with the same token after a prompt"),
+        ({"neutral": "nowhere"}, "--steering-neutral nowhere: Unknown corpus 'nowhere'"),
+        ({"doses": "0,1"}, "--steering-doses '?0,1'?: give numbers other than 0"),
+    ],
+)
+def test_what_cannot_be_steered_is_refused_in_one_line(texts, tmp_path, options, message):
+    with pytest.raises(UserError, match=message):
+        steering_run(texts / "model", texts / "texts.csv", texts / "a", TEXTS, **options)
+
+
+def test_a_record_names_neutral_text_by_its_digest():
+    settings = SteeringOptions().model_dump(mode="json")
+    assert [*settings["neutral"]] == ["sample"]
+    assert len(settings["neutral"]["sample"]) == 64
+    # It can be read where the corpus is not found any more.
+    assert (
+        SteeringOptions.model_validate({"neutral": {"gone.conllu": "0"}}).neutral == "gone.conllu"
+    )
+
+
+def test_bags_are_refused(texts, capsys):
+    flags = [
+        "--text",
+        "text",
+        "--label",
+        "label",
+        "--positions",
+        "mean",
+        "--probes",
+        "linear",
+        "--evidence",
+        "none",
+    ]
+    line = command_line("steering", texts / "model", texts / "texts.csv", texts / "b", *flags)
+    main([*line, "--steering-answers", " dance, laugh"])
+    assert (
+        "label@mean: not read at one token of a layer; use --positions last"
+        in capsys.readouterr().err
+    )
