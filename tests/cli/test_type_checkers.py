@@ -67,7 +67,7 @@ def environment(tmp_path_factory):
     (site / "others.pth").write_text("\n".join(other_packages()) + "\n")
     install = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
     said = output_of(*install, "--no-build-isolation", "--editable", folder / "copy", folder=folder)
-    assert (site / "__editable__.probing_suite-1.0.0.pth").is_file(), said
+    assert [*site.glob("__editable__.*.pth")], said
     return python
 
 
