@@ -28,11 +28,8 @@ test-fast: $(VENV)/.installed ## leave out tests that need Ray, a browser, a whe
 lint: $(VENV)/.installed ## check style, types, and which room imports which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	# What is installed: one package, where a checkout has probes/ and three folders beside it.
-	rm -rf build/lint && mkdir -p build/lint/probes
-	ln -s $(CURDIR)/probes/* $(CURDIR)/data $(CURDIR)/tasks $(CURDIR)/common build/lint/probes
-	$(BIN)/mypy build/lint/probes benchmarks tools run_probes.py
-	cd build/lint && $(abspath $(BIN))/lint-imports --config $(CURDIR)/pyproject.toml
+	$(BIN)/mypy probes benchmarks tools run_probes.py
+	$(BIN)/lint-imports
 
 families: $(VENV)/.installed ## delete each family of measurements in a copy, and check the rest
 	$(BIN)/python tools/check_families.py
@@ -55,4 +52,4 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	touch $@
 
 clean: ## delete the environment and everything that was built
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) build src/*.egg-info

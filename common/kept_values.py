@@ -32,7 +32,7 @@ _LIBRARIES = "numpy", "scipy", "pandas", "pyarrow", "pydantic", "rich"
 _PACKAGES = "common", "data", "tasks", "probes"
 """Folders with the code of the suite in a checkout; an installed suite is in one folder."""
 
-_FOLDER = Path(__file__).parents[1]
+_FOLDER = Path(__file__).resolve().parents[1]
 _CODE = digest_of_code(
     [_FOLDER / x for x in _PACKAGES] if (_FOLDER / "probes").is_dir() else [_FOLDER], "[!.]*.py"
 )

@@ -141,7 +141,8 @@ def stored_table(
 _CODE = (
     __version__,
     digest_of_code(
-        [Path(__file__).parents[1] / package for package in ("common", "data")], "[!.]*.py"
+        [Path(__file__).resolve().parents[1] / package for package in ("common", "data")],
+        "[!.]*.py",
     ),
 )
 """Made at import, for the code that runs: later there may be a newer one on disk."""

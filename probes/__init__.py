@@ -16,8 +16,10 @@ import lazy_loader
 
 __version__ = "1.0.0"
 
+# An editable install finds this folder by a link to it.
+__path__[0] = os.path.realpath(__path__[0])
 if not os.path.isdir(os.path.join(__path__[0], "data")):
-    # A checkout has common, data and tasks beside this folder, and a wheel has them inside it.
+    # A checkout without links: common, data and tasks are beside this folder.
     __path__.append(os.path.dirname(__path__[0]))
 
 # Each name is imported when it is first used, from the module that __init__.pyi gives.

@@ -67,14 +67,6 @@ def copy_pages() -> None:
             shutil.copyfile(page, copy)
 
 
-def link_package() -> None:
-    """Link probes/ and the three folders beside it into one package."""
-    package = ROOT / "build" / "package" / "probes"
-    package.mkdir(parents=True)
-    for folder in (*(ROOT / "probes").iterdir(), *(ROOT / x for x in ("common", "data", "tasks"))):
-        (package / folder.name).symlink_to(folder)
-
-
 def printed(main: Callable[[Sequence[str]], int], *arguments: str) -> str:
     """Output of a command, as a block."""
     text = io.StringIO()
@@ -182,10 +174,8 @@ def gallery(folder: Path) -> Iterator[str]:
 def main() -> None:
     """Write all pages."""
     os.environ["COLUMNS"] = "90"
-    for folder in (MANUAL, ROOT / "build" / "package"):
-        shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(MANUAL, ignore_errors=True)
     copy_pages()
-    link_package()
     reference = MANUAL / "docs" / "reference"
     reference.mkdir()
     for page, lines in (("command-line", command_line), ("columns", columns), ("api", names)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from probes.run.settings import takes_settings, validate
 if TYPE_CHECKING:
     import pandas as pd
 
+    from probes.cli.setting_types import RunSettings
+
 
 @takes_settings()
 def run_probes(
@@ -32,7 +34,7 @@ def run_probes(
     name: str | None = None,
     quiet: bool = False,
     verbose: bool = False,
-    **settings: Any,
+    **settings: Unpack[RunSettings],
 ) -> Results:
     """Probe one or more models.
 
@@ -152,7 +154,7 @@ def surprisal(
     *,
     by: Literal["token", "word"] = "token",
     word_ends: bool = True,
-    **settings: Any,
+    **settings: Unpack[RunSettings],
 ) -> pd.DataFrame:
     """Surprisal of each token, or word, of some texts under a language model.
 

@@ -21,7 +21,7 @@ from probes.common.registry import did_you_mean
 from probes.common.terminal import discard_output
 from probes.run.config import NO_NAMES, NO_PATH, RunConfig
 
-CHECKOUT = (Path(probes.__file__).parents[1] / "run_probes.py").exists()
+CHECKOUT = (Path(probes.__path__[0]).with_name("run_probes.py")).exists()
 RUN = "python run_probes.py" if CHECKOUT else "probes run"
 """The command that probes a model: an installed package has no run_probes.py."""
 

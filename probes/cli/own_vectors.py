@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Number
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,10 +24,13 @@ from probes.data.sources import LabelColumn, Source
 from probes.run.inputs import LazyModel
 from probes.run.settings import takes_settings, validate
 
+if TYPE_CHECKING:
+    from probes.cli.setting_types import FitSettings
+
 TYPES = "types of examples"
 """The annotation layer with the types of examples."""
 
-_FROM_VECTORS = (
+FROM_VECTORS = (
     *("corpus", "tasks", "task_from", "layers", "limit", "drop_overlap", "split_by"),
     *("text", "messages", "special_tokens", "label", "group", "field"),
 )
@@ -137,9 +140,13 @@ class Vectors:
         return replace(source, columns={self.task: column})
 
 
-@takes_settings(*_FROM_VECTORS)
+@takes_settings(*FROM_VECTORS)
 def probe(
-    vectors: Vectors, *more: object, quiet: bool = False, verbose: bool = False, **settings: Any
+    vectors: Vectors,
+    *more: object,
+    quiet: bool = False,
+    verbose: bool = False,
+    **settings: Unpack[FitSettings],
 ) -> Results:
     """Probe given vectors, with the same evidence as for a model.
 
@@ -151,7 +158,7 @@ def probe(
     """
     if more or not isinstance(vectors, Vectors):
         raise UserError("probe(): takes probes.Vectors; write probe(Vectors({0: x}, y)).")
-    for name in _FROM_VECTORS:
+    for name in FROM_VECTORS:
         if name in settings:
             raise UserError(f"{name}=: the vectors determine it; leave it out.")
     config = validate({**settings, "layers": tuple(sorted(vectors.layers))})

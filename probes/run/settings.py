@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar, get_type_hints
@@ -31,6 +32,24 @@ from probes.tasks.positions import Position
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
+_OTHER_TYPES = {
+    "corpus": "Any",
+    "layers": "int | str | Sequence[int]",
+    "batch_tokens": "int | str | None",
+    "memory": "int | str | None",
+}
+"""Types of values that validation turns into those of `RunConfig`."""
+
+
+def accepted_type(name: str) -> str:
+    """Type of the values that a setting accepts from Python, as type checkers read it."""
+    text = _OTHER_TYPES.get(name) or inspect.formatannotation(get_type_hints(RunConfig)[name])
+    if text.startswith("tuple"):
+        item = "str | Path" if "Path" in text else "str"
+        return f"{item} | Sequence[{item}]"
+    text = re.sub(r"Optional\[(.+)\]", r"\1 | None", text.replace("typing.", ""))
+    return text.replace("pathlib.Path", "str | Path")
+
 
 def takes_settings(*without: str) -> Callable[[_Function], _Function]:
     """Let help and completion show the settings of a run in place of a function's ``**settings``.
@@ -49,12 +68,19 @@ def takes_settings(*without: str) -> Callable[[_Function], _Function]:
         for name, field in RunConfig.model_fields.items()
         if name not in without
     ]
+    described = "\n".join(
+        f"    {x.name} ({accepted_type(x.name)}, default "
+        f"{str(x.default) if isinstance(x.default, Path) else repr(x.default)}): "
+        f"{RunConfig.model_fields[x.name].description}"
+        for x in settings
+    )
 
     def with_settings(function: _Function) -> _Function:
         signature_in_code = inspect.signature(function)
         *parameters, _ = signature_in_code.parameters.values()
         signature = signature_in_code.replace(parameters=[*parameters, *settings])
         function.__signature__ = signature  # type: ignore[attr-defined]
+        function.__doc__ = f"{inspect.cleandoc(function.__doc__ or '')}\n\nSettings:\n{described}"
         return function
 
     return with_settings

@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from checkouts import copy_checkout
 
 import probes
 
@@ -73,14 +74,7 @@ def wheel(tmp_path_factory):
     """The wheel, built from the source distribution of the files that git knows."""
     pytest.importorskip("setuptools", minversion="77")
     folder = tmp_path_factory.mktemp("wheel")
-    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    files = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=False)
-    if files.returncode:
-        pytest.skip("not a git repository")
-    for name in filter(None, files.stdout.split("\0")):
-        if (ROOT / name).is_file() and not name.startswith("results/"):
-            (folder / "copy" / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / "copy" / name).write_bytes((ROOT / name).read_bytes())
+    copy_checkout(folder / "copy")
     code = "from setuptools import build_meta; build_meta.build_sdist('..')"
     checked([sys.executable, "-c", code], folder / "copy")
     (source,) = folder.glob("*.tar.gz")
@@ -143,6 +137,28 @@ def test_an_installed_suite_does_not_import_modules_of_the_users_project(
     assert all(str(site) in path for path in checked([python, "-c", where], tmp_path).split())
     require_unconfused([python.with_name("probes"), "run"], python, decoys, tiny_bert)
     assert "run_probes.py" not in checked([python.with_name("probes"), "run", "--help"], tmp_path)
+
+
+def test_a_checkout_works_without_links(tmp_path):
+    """Git for Windows makes text files of them by default."""
+    copy_checkout(tmp_path)
+    links = [path for path in tmp_path.rglob("*") if path.is_symlink()]
+    assert len(links) == 5
+    for path in links:
+        target = str(path.readlink())
+        path.unlink()
+        path.write_text(target)
+    assert "span_f1" in checked([sys.executable, "run_probes.py", "--list-tasks"], tmp_path)
+    where = "import probes.tasks; print(probes.tasks.__path__)"
+    assert checked([sys.executable, "-c", where], tmp_path) == f"['{tmp_path}/tasks']\n"
+
+
+def test_a_folder_of_an_editable_install_hides_none_of_the_users():
+    """Of the checkout, its only folder on the path of an editable install has `probes` alone."""
+    assert [path.name for path in (ROOT / "src").iterdir() if path.suffix != ".egg-info"] == [
+        "probes"
+    ]
+    assert (ROOT / "src" / "probes").resolve() == ROOT / "probes"
 
 
 def test_every_stable_name_can_be_imported():

@@ -1,6 +1,8 @@
 """`probes.run_probes` as a notebook calls it."""
 
+import ast
 import inspect
+import re
 
 import pytest
 from tiny_runs import run
@@ -9,6 +11,7 @@ from transformers import AutoModel, AutoTokenizer
 import probes
 from probes.__main__ import main as command
 from probes.run.config import RunConfig
+from tools.write_setting_types import FILE, setting_types
 
 pytestmark = pytest.mark.usefixtures("short_schedule")
 
@@ -22,6 +25,32 @@ def test_help_and_completion_know_the_settings_of_a_run():
     assert list(of_vectors)[:4] == ["vectors", "more", "quiet", "verbose"]
     assert "seeds" in of_vectors
     assert not {"corpus", "layers", "settings"} & set(of_vectors)
+
+
+def test_help_describes_every_setting():
+    shown = inspect.getdoc(probes.run_probes)
+    described = re.findall(r"^    (\w+) \((.+), default (.+?)\): (.+)$", shown, re.MULTILINE)
+    assert [name for name, *_ in described] == list(RunConfig.model_fields)
+    assert [about for *_, about in described] == [
+        field.description for field in RunConfig.model_fields.values()
+    ]
+    by_name = {name: (kind, default) for name, kind, default, _ in described}
+    assert by_name["seeds"] == ("int", "1")
+    assert by_name["tasks"] == ("str | Sequence[str]", "()")
+    assert by_name["output"] == ("str | Path", "results")
+    assert by_name["load"] == ("Literal['8bit', '4bit'] | None", "None")
+
+
+def test_type_checkers_know_the_settings_of_a_run():
+    assert FILE.read_text("utf-8") == setting_types(), "python tools/write_setting_types.py"
+    classes = {x.name: x for x in ast.parse(FILE.read_text("utf-8")).body if hasattr(x, "bases")}
+    names = {
+        name: [line.target.id for line in x.body if isinstance(line, ast.AnnAssign)]
+        for name, x in classes.items()
+    }
+    of_vectors = list(inspect.signature(probes.probe).parameters)
+    assert names["FitSettings"] == of_vectors[4:]
+    assert sorted(names["FitSettings"] + names["RunSettings"]) == sorted(RunConfig.model_fields)
 
 
 def test_quiet_and_verbose_hold_for_the_call(tiny_bert, tmp_path, capsys):
