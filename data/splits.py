@@ -84,6 +84,20 @@ def _natural(path: Path) -> list[tuple[int, int | str]]:
     return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts]
 
 
+def worded_note(note: str, group: str, *, of_texts: bool) -> str:
+    """A note on a corpus in the words of its user: ``test texts that also occur in train``.
+
+    Args:
+        group: column that stands for documents; empty if none was named.
+        of_texts: whether each sentence is a whole text.
+    """
+    words = {f"{x} document": f"{x} {group or 'document'}" for x in ("by", "name no")}
+    words |= {" sentences ": " texts ", "by sentence": "by text"} if of_texts else {}
+    for word, other in words.items():
+        note = note.replace(word, other)
+    return note
+
+
 def require_splits(present: Collection[str], split_by: SplitBy | None, flag: str) -> None:
     """Check that all splits are present or may be cut.
 
@@ -129,7 +143,7 @@ def cut_missing_splits(
         return result, {}
     sentences, notes = result["train"], {}
     noun = "texts" if any(sentence.whole for sentence in sentences) else "sentences"
-    units = _split_units(sentences, split_by, flag, noun, group or "document")
+    units = _split_units(sentences, split_by, flag, noun, group)
     for split in cut:
         indices: list[int] = []
         while len(indices) < math.ceil(SHARE * len(sentences)) and units:
@@ -153,13 +167,13 @@ def _split_units(
     """Indices of the sentences of each unit, units in order of their first sentence."""
     n_without = sum(not sentence.document for sentence in sentences)
     if split_by == "document" and n_without:
-        some = f"{n_without:,} of {len(sentences):,} {noun} name no {group}"
-        reason = (
-            some
-            if group != "document" or n_without < len(sentences)
-            else "has no document boundaries"
-        )
-        raise UserError(f"{flag}: {reason}; use --split-by sentence.")
+        reason = f"{n_without:,} of {len(sentences):,} {noun} name no {group or 'document'}"
+        if not group and n_without == len(sentences):
+            reason = "has no document boundaries"
+        remedy = "use --split-by sentence"
+        if not group and noun == "texts":
+            remedy = f"name their column with --group, or {remedy}"
+        raise UserError(f"{flag}: {reason}; {remedy}.")
     units: dict[str | int, list[int]] = defaultdict(list)
     for i, sentence in enumerate(sentences):
         units[sentence.document if split_by == "document" else i].append(i)

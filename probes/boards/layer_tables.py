@@ -22,6 +22,7 @@ from probes.measurements.table_cells import (
     score_cell,
     why_not_resampled,
 )
+from probes.records.header import TaskRecord
 from probes.records.record import subject_title
 from probes.records.result import Result
 from probes.records.row import Row
@@ -31,6 +32,7 @@ from probes.statistics.ranking_metrics import RANKING, RATE, RATES, recall_name
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 from probes.tasks.builtin import table_order
 from probes.tasks.morphology import is_morphological
+from probes.tasks.task import plain_name
 
 
 def layer_frame(results: Iterable[Result]) -> pd.DataFrame:
@@ -115,9 +117,19 @@ def score_table(results: Sequence[Result]) -> Table:
         notes=(
             interval_note(results),
             *floor_notes(results),
-            *(note for result in results for note in result.notes),
+            *task_notes(results),
         ),
     )
+
+
+def task_notes(results: Sequence[Result]) -> Iterator[str]:
+    """Notes of the results; one that is the same at several sites of a task names them all."""
+    same: dict[tuple[str, str], list[TaskRecord]] = defaultdict(list)
+    for task, note in ((result.task, note) for result in results for note in result.notes):
+        same[plain_name(task.name), note.removeprefix(f"{task.name}: ")].append(task)
+    for (name, note), tasks in same.items():
+        sites = listed([task.site or "block" for task in tasks], "and")
+        yield f"{name} at {sites}: {note}" if len(tasks) > 1 else f"{tasks[0].name}: {note}"
 
 
 def layer_rows(results: Sequence[Result]) -> list[TableRow]:

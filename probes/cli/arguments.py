@@ -103,7 +103,8 @@ def _exit_status(
             sys.stdout.flush()
         return status
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        if not error.said:
+            print(f"error: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         # The reader has closed the pipe, as `| head` does; at exit Python would try to flush it.

@@ -25,7 +25,7 @@ from probes.data.find import find_corpus
 from probes.data.sources import Source
 from probes.frames import measurement_tables
 from probes.measurements.catalogue import family_modules
-from probes.measurements.measurement import get_measurement
+from probes.measurements.measurement import TRANSFER, get_measurement
 from probes.pages.layers_md import numbers_path, write_numbers, write_tables
 from probes.probing.scores import SUMS, read_predictions
 from probes.records.record_files import has_arrays
@@ -125,8 +125,9 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
     def show(stage: Stage) -> None:
         """Print the tables of the probe families whose scores have been made, once."""
         new = {family for run in runs for _, family in run.results} - shown_families
-        # Other formats are printed at the end, where the complete tables are.
-        if new and printer.immediate:
+        # Other formats are printed at the end, where the complete tables are; with --transfer, the
+        # run of each corpus by itself has printed these.
+        if new and printer.immediate and not runs[0].config.transfer:
             _print_scores(runs, new)
             shown_families.update(new)
 
@@ -152,7 +153,7 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
     results = {run.paths[r.key]: r for run in runs for r in run.results.values()}
     measured = {run.path_of(name): record for run in runs for name, record in run.others.items()}
     if omissions.unserved and not (results or measured):
-        raise UserError(" ".join(dict.fromkeys(omissions.unserved.values())))
+        raise UserError(" ".join(dict.fromkeys(omissions.unserved.values())), said=True)
     return Results(results, omissions.skipped, omissions.failed, measured)
 
 
@@ -180,12 +181,16 @@ def _print_scores(runs: Sequence[ModelRun], families: Collection[str] = ()) -> N
 
 def _other_tables(runs: Sequence[ModelRun]) -> Iterator[Table]:
     """Tables of evidence that was asked for by name, and of measurements of the corpus."""
-    for name in dict.fromkeys(name for run in runs for name in run.config.asked_by_name):
-        for _, tables in tables_by_unit((x for run in runs for x in run.results.values()), name):
-            yield from tables
+    yield from _evidence_tables(runs, [name for run in runs for name in run.config.asked_by_name])
     for run in runs:
         for name, record in run.others.items():
             yield from measurement_tables.measurement_tables(get_measurement(name), [record])
+
+
+def _evidence_tables(runs: Sequence[ModelRun], names: Sequence[str]) -> Iterator[Table]:
+    for name in dict.fromkeys(names):
+        for _, tables in tables_by_unit((x for run in runs for x in run.results.values()), name):
+            yield from tables
 
 
 def _close(runs: Sequence[ModelRun]) -> None:
@@ -196,12 +201,13 @@ def _close(runs: Sequence[ModelRun]) -> None:
         sweep_locks(folder)
     compared, answers = compare_models(runs), answers_compared(runs)
     # Printed last, when everything is on disk: standard output may be closed.
-    _print_scores(runs)
+    tables = chain(compared, _other_tables(runs), answers)
+    if config.transfer:  # the run of each corpus by itself has printed all others
+        tables = chain(_evidence_tables(runs, [TRANSFER]))
+    else:
+        _print_scores(runs)
     with tolerate_broken_output():
-        printer.show(
-            chain(compared, _other_tables(runs), answers),
-            quiet=progress.quiet,
-        )
+        printer.show(tables, quiet=progress.quiet)
     has_records = any(run.results or run.others for run in runs)
     if has_records:
         omissions.failed |= omissions.unserved

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -23,7 +24,9 @@ def measurement_tables(measurement: Measurement, records: Sequence[Any]) -> Sequ
         records: one, or the results of one probe family, all of which have it.
     """
     findings = [x for x in map(measurement.own_record, records) if x is not None]
-    notes = list(dict.fromkeys(note for record in findings for note in record.notes))
+    notes: dict[str, list[str]] = defaultdict(list)
+    for record in findings:
+        notes[record.task.name if record.task else ""] += record.notes
     title = measurement.title
     if measurement.of != "task":
         (record,) = findings

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from probes.measurements.row_filters import (
@@ -40,6 +41,11 @@ if TYPE_CHECKING:
     from probes.records.record_files import Arrays
     from probes.tables.charts import Style
 
+
+Notes = Mapping[str, Sequence[str]]
+"""Paragraphs below tables, by the task that they are about; "" for those about none."""
+
+NO_NOTES: Notes = MappingProxyType({})
 
 Key = tuple[Any, ...]
 """Values, one for each axis, that a column of a table stands for."""
@@ -108,24 +114,26 @@ class Pivot:
     places: Mapping[Any, str] = field(default_factory=dict)
     note: str = ""
 
-    def tables(self, frame: pd.DataFrame, title: str, notes: Sequence[str] = ()) -> list[Table]:
+    def tables(self, frame: pd.DataFrame, title: str, notes: Notes = NO_NOTES) -> list[Table]:
         """The table of a frame, or one for each value on `apart`; none without any such number.
 
         Args:
             title: text before the view's own title.
-            notes: further paragraphs.
+            notes: further paragraphs. With a table for each task, each has its own.
 
         Raises:
             ValueError: two numbers would stand in one cell.
         """
         rows = rows_where(frame, self._metrics, self.where)
+        all_notes = list(dict.fromkeys(note for of_task in notes.values() for note in of_task))
         if rows.empty:
             return []
         if not self.apart:
-            return [self._table(frame, rows, title, notes)]
+            return [self._table(frame, title, all_notes)]
+        own_notes = notes if self.apart == "task" else {}
         parts = {value: frame[frame[self.apart] == value] for value in rows[self.apart].unique()}
         return [
-            self._table(x, rows_where(x, self._metrics, self.where), f"{title} · {value}", notes)
+            self._table(x, f"{title} · {value}", own_notes.get(value, all_notes))
             for value, x in parts.items()
         ]
 
@@ -133,9 +141,8 @@ class Pivot:
     def _metrics(self) -> tuple[str, ...]:
         return (*self.metrics, *self.below) if self.metrics else ()
 
-    def _table(
-        self, frame: pd.DataFrame, shown_rows: pd.DataFrame, title: str, notes: Sequence[str]
-    ) -> Table:
+    def _table(self, frame: pd.DataFrame, title: str, notes: Sequence[str]) -> Table:
+        shown_rows = rows_where(frame, self._metrics, self.where)
         if self.mean:
             shown_rows = mean_over_axis(shown_rows, self.mean, self.rows)
         columns = self.columns or self._differing_columns(shown_rows)
@@ -386,14 +393,17 @@ AnyView = Pivot | ChartView
 
 
 def tables_of_views(
-    views: Sequence[AnyView], frame: pd.DataFrame, title: str, notes: Sequence[str] = ()
+    views: Sequence[AnyView], frame: pd.DataFrame, title: str, notes: Notes
 ) -> list[Table]:
     """The tables among views, each with its notes; the first has those that belong to none."""
     tables: list[Table] = []
     for view in views:
         if isinstance(view, Pivot):
-            view_notes = notes_of(notes, view.title) if view.title else []
-            view_notes += [] if tables else notes_of(notes, "")
+            titles = [x for x in dict.fromkeys((view.title, "")) if x or not tables]
+            view_notes = {
+                task: [note for x in titles for note in notes_of(of_task, x)]
+                for task, of_task in notes.items()
+            }
             tables += view.tables(frame, title, view_notes)
     return tables
 

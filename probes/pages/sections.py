@@ -17,6 +17,7 @@ from probes.boards.overview import sentence
 from probes.boards.ranking_tables import size_cells
 from probes.boards.shown_together import CorpusGroup, Group, TaskResults
 from probes.common.grouping import grouped
+from probes.data.splits import worded_note
 from probes.frames.header_columns import values
 from probes.frames.measurement_tables import findings_of, measurement_tables
 from probes.measurements.measurement import probe_measurements
@@ -322,6 +323,7 @@ def _verdicts(report: Report) -> Table:
 def sources(models: Mapping[str, PageModel], records: Sequence[Record]) -> PageSection:
     """Corpora with licence and citation, models, runs and records behind the page's numbers."""
     corpora = {record.corpus.digest: record.corpus for record in records}
+    texts = {x.corpus.digest for x in records if x.task and x.task.shape == "text"}
 
     def run_facts(record: Record) -> tuple[tuple[str, str], ...]:
         return tuple(sorted(x for x in record.provenance.items() if x[0] != "written"))
@@ -330,7 +332,7 @@ def sources(models: Mapping[str, PageModel], records: Sequence[Record]) -> PageS
         sections=[
             PageSection(
                 "Corpora: licence and citation",
-                sections=list(map(_corpus_section, corpora.values())),
+                sections=[_corpus_section(x, name in texts) for name, x in corpora.items()],
             ),
             PageSection("Models", tables=[_models_table(models)]),
             PageSection(
@@ -351,17 +353,19 @@ def _facts_table(facts: Mapping[str, str]) -> Table:
     return Table("", ("what", "value"), rows, left=2)
 
 
-def _corpus_section(corpus: CorpusRecord) -> PageSection:
+def _corpus_section(corpus: CorpusRecord, of_texts: bool) -> PageSection:
     def counts(numbers: Mapping[str, int]) -> str:
         return " · ".join(f"{name} {n:,}" for name, n in numbers.items()) or "not recorded"
 
-    limit = f", the first {corpus.limit} sentences of train" if corpus.limited else ""
+    unit = "texts" if of_texts else "sentences"
+    limit = f", the first {corpus.limit} {unit} of train" if corpus.limited else ""
+    notes = {worded_note(x, corpus.group, of_texts=of_texts): n for x, n in corpus.notes.items()}
     facts = {
         "licence": corpus.licence or "none stated",
-        "sentences": counts(corpus.sentences),
-        "words": counts(corpus.words),
+        unit: counts(corpus.sentences),
+        **({} if of_texts else {"words": counts(corpus.words)}),
         "labels made by a machine": ", ".join(corpus.silver) or "none",
-        "notes": counts(corpus.notes) if corpus.notes else "none",
+        "notes": counts(notes) if notes else "none",
         "fingerprint": corpus.fingerprint,
     }
     citation = corpus.citation or "No citation is stated."

@@ -11,6 +11,7 @@ from probes.common.errors import counted
 from probes.common.terminal import progress
 from probes.compute.devices import DType
 from probes.data.sentence import Corpus
+from probes.data.splits import worded_note
 from probes.extraction.models.model_files import ModelSource
 from probes.frames.record_validation import as_result
 from probes.records.header import ModelRecord
@@ -78,10 +79,8 @@ def announce_corpus(corpus: Corpus, seconds: float, group: str = "") -> None:
     sentences, words = corpus_counts(corpus)
     counts = f"{per_split(sentences)} sentences, {per_split(words)} words"
     alike = "sentences, texts or examples"
-    other_words = {f"{x} document": f"{x} {group or 'document'}" for x in ("by", "name no")}
-    if any(sentence.whole for sentence in corpus):
+    if of_texts := any(sentence.whole for sentence in corpus):
         counts, alike = f"{per_split(sentences)} texts", "texts"
-        other_words = {" sentences ": " texts ", "by sentence": "by text", **other_words}
     if corpus.items:
         counts = f"{len(corpus.items):,} items"
     progress.say(
@@ -96,9 +95,7 @@ def announce_corpus(corpus: Corpus, seconds: float, group: str = "") -> None:
         fingerprint=corpus.fingerprint,
     )
     for note, count in corpus.notes.items():
-        said = note  # the record keeps the note as it is
-        for word, other in other_words.items():
-            said = said.replace(word, other)
+        said = worded_note(note, group, of_texts=of_texts)  # the record keeps it as it is
         progress.say(f"        {said}: {count:,}", "corpus note", what=note, count=count)
     documents = {sentence.document for sentence in corpus.splits.get("test", ())} - {""}
     if has_few(documents):

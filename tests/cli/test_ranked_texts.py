@@ -2,6 +2,7 @@
 
 import csv
 import random
+import re
 
 import numpy as np
 import pytest
@@ -105,6 +106,22 @@ def test_everything_goes_by_the_ranking(tiny_bert, corpora, tmp_path, capsys):
     assert with_sums({result.path: result}) == {}
     said = " ".join(capsys.readouterr().err.split())
     assert "give away the order of all examples; copy its folder to share it." in said
+
+
+def test_a_note_that_is_the_same_at_several_sites_stands_once(tiny_bert, corpora, tmp_path, capsys):
+    settings = {"evidence": "none", "sites": "block,mid,mlp", "layers": "0,1,2"}
+    settings |= {"positions": "all,last:2"}
+    results = {x.task.name: x for x in run_on(tiny_bert, tmp_path, corpora[0], **settings)}
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.count("is the positive class.") == 2
+    assert said.count("the threshold lets") == 4
+    for position, result in (("all", results["mood@all"]), ("last:2", results["mood@last:2"])):
+        name = f"mood@{position}"
+        assert f"{name} at block, mid and mlp: 'glad' is the positive class." in said
+        # It has one layer more to choose from.
+        assert f"{result.notes[1]} {name} at mid and mlp: the threshold lets" in said
+        assert "whichever of 3 layers is best" in result.notes[1]
+    assert said.count("whichever of 2 layers is best") == 2
 
 
 def test_without_negatives_in_dev_there_is_no_threshold(tiny_bert, corpora, tmp_path, capsys):
@@ -228,6 +245,27 @@ def test_probe_and_threshold_are_applied_to_other_corpora(
     title = f"mood@all · {family} · transfer at a threshold from dev of the training corpus"
     assert title in said
     assert "FPR at the threshold from dev of the training corpus" in said
+    note = "interval over this corpus's test split, whose documents or groups stay whole. Intervals"
+    assert said.count(note) == 2
+    for name in ("a", "b"):
+        assert said.count(f"{name} · {family} probe · test") == 1
+
+
+def test_with_transfer_everything_is_printed_once(tiny_bert, corpora, tmp_path, capsys):
+    negatives = tmp_path / "suns.csv"
+    negatives.write_text("text\n" + "the sun\nthe old sun\n" * 10, "utf-8")
+    settings = {"evidence": "selectivity", "layers": "1", "threshold_from": str(negatives)}
+    settings |= {"transfer": True, "twins": 1}
+    run_on(tiny_bert, tmp_path, corpora, **settings)
+    said = " ".join(capsys.readouterr().out.split())
+    for name in ("a", "b"):
+        scores = f"tiny-bert · {name} · linear probe · test"
+        assert said.count(f"{scores} · scores so far") == 1
+        assert said.count(scores) == 2
+        evidence = f"tiny-bert · {name} · linear probe · negatives threshold · mood@mean · from"
+        assert said.count(evidence) == 1
+        assert said.count(f"{name} · linear probe · corpus transfer · mood@mean · score by") == 1
+    assert said.count("differences are from the first model") == 2
 
 
 def test_runs_with_several_rates_are_told_apart(tiny_bert, corpora, tmp_path, capsys):
@@ -264,6 +302,10 @@ def test_runs_with_several_rates_are_told_apart(tiny_bert, corpora, tmp_path, ca
     page = (tmp_path / "page.html").read_text("utf-8")
     for rate in results:
         assert f"mood@mean (AUROC, threshold for {100 * rate:g} % FPR)" in page
+    start = page.index("Corpora: licence and citation")
+    about = re.sub("<[^>]*>", " ", page[start : page.index("labels made by a machine", start)])
+    assert " ".join(about.split()).endswith("texts train 240 · dev 60 · test 80")
+    assert "sentences that also occur" not in page
 
 
 def test_without_a_best_layer_transfer_names_none(tiny_bert, corpora, tmp_path):

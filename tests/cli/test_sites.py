@@ -12,6 +12,7 @@ from tiny_runs import files_of, run
 from transformers import AutoModel, AutoTokenizer, GraniteMoeConfig
 
 import probes
+from probes.__main__ import main
 from probes.boards.leaderboard_csv import COLUMNS
 from probes.boards.ranking_tables import csv_rows, ranking_frame
 from probes.boards.rankings import make_rankings, named_candidates
@@ -226,6 +227,14 @@ def test_chats_are_read_at_sites(tmp_path, capsys, short_schedule):
     assert capsys.readouterr().err.count(f"failed  probes of unnormed: {why}.") == 1
     with pytest.raises(UserError, match=why):
         run(tiny_chat, tmp_path / "alone", sites="unnormed", **about, layers="1")
+    capsys.readouterr()
+    given = {"model": tiny_chat, "corpus": path, "output": tmp_path / "c", "cache-dir": tmp_path}
+    line = " --messages chat --label kind --positions last --sites unnormed --layers 1 --quick"
+    command = " ".join(f"--{name} {value}" for name, value in given.items()) + line
+    assert main(["run", *command.split(), "--device", "cpu"]) == 2
+    said = capsys.readouterr().err
+    assert said.count(why) == said.count(f"failed  probes of unnormed: {why}.") == 1
+    assert "error:" not in said
 
 
 def test_sites_that_a_model_lacks_are_named(tiny_bert, tmp_path):

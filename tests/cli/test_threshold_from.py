@@ -125,6 +125,19 @@ def test_texts_of_a_group_count_as_fewer(tiny_bert, corpus, tmp_path, capsys):
     assert end.format(100 * exact.low, 100 * exact.high) in said(capsys)
 
 
+def test_each_table_has_the_notes_of_its_task(tiny_bert, corpus, tmp_path, capsys):
+    rng = random.Random(4)
+    negatives = write(tmp_path / "suns.csv", [(random_text(rng, "sun"),) for _ in range(20)])
+    # The name of the first begins those of others.
+    settings = {"positions": "all,all:last:2", "sites": "block,mlp", "layers": "1,2"}
+    results = run_on(tiny_bert, tmp_path, corpus, negatives, **settings)
+    _, *tables = said(capsys).split("linear probe · negatives threshold · ")
+    assert [x.split(" · ")[0] for x in tables] == [*results]
+    for table, (name, result) in zip(tables, results.items(), strict=True):
+        assert table.count("the threshold lets") == 1
+        assert f"{name}, layer {result.best_layer}: the threshold lets 2 of 20 negatives" in table
+
+
 def test_the_corpus_is_part_of_the_key_of_the_evidence_alone(tiny_bert, corpus, tmp_path, capsys):
     rng = random.Random(3)
     texts = [(random_text(rng, "sun"),) for _ in range(20)]

@@ -76,7 +76,7 @@ def test_documents_stay_whole():
 @pytest.mark.parametrize(
     ("part", "split_by", "message"),
     [
-        (sentences("a", "b", "c", "d"), "document", "has no document boundaries"),
+        (sentences("a", "b", "c", "d"), "document", "has no document boundaries; use --split"),
         (sentences("a", "b", document="d"), "document", "too few documents"),
         (sentences("a", "b"), "sentence", "too few sentences"),
     ],

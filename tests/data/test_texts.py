@@ -129,6 +129,13 @@ def test_messages_name_the_column_of_groups(tmp_path, capsys):
     with pytest.raises(UserError) as caught:
         source_of_texts(path, group="who").load()
     assert str(caught.value) == "--corpus a: 4 of 12 texts name no who; use --split-by sentence."
+    path = write_rows(tmp_path / "e.jsonl", ROWS)
+    with pytest.raises(UserError) as caught:
+        source_of_texts(path, split_by="document").load()
+    assert str(caught.value) == (
+        "--corpus e: has no document boundaries; name their column with --group, or use --split-by "
+        "sentence."
+    )
     one = write_rows(tmp_path / "b.jsonl", [{**row, "who": "one"} for row in ROWS])
     for asked, several in (({"group": "who"}, "values of who"), ({"limit": 1}, "texts")):
         path = one if "group" in asked else write_rows(tmp_path / "c.jsonl", ROWS[:2])

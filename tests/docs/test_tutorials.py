@@ -79,6 +79,7 @@ def test_language_models(follow, tmp_path, monkeypatch):
         return f" {number}\n\n", prompt, False
 
     monkeypatch.setattr(GreedyDecoder, "answer", first_number)
+    monkeypatch.setenv("COLUMNS", "170")
     save("gemma3", tmp_path / "gemma-3-270m", num_hidden_layers=18, max_position_embeddings=256)
     shutil.copytree(DOCS.parent / "examples", tmp_path / "examples")
     text = follow("language-models.md")

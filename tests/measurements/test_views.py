@@ -65,7 +65,7 @@ def test_axes_of_several_records_stand_in_their_own_rows():
 
 
 def test_by_default_a_table_has_a_column_for_whatever_differs(frame):
-    (table,) = Pivot().tables(frame, "m · c", notes=["A note."])
+    (table,) = Pivot().tables(frame, "m · c", notes={"": ["A note."]})
     assert table.title == "m · c"
     assert table.heads == ("layer", "UUAS, %\nrank 2", "UUAS, %\nrank 4", "norm", "chain")
     assert table.texts == [

@@ -93,9 +93,9 @@ def _reason_without_transfer(task: Task, probe: ProbeSpec, level: Level) -> str:
             ("transfer_difference",),
             columns=("task", "train", "vectors"),
             apart="task",
-            note="± half the width of a 95 % interval over this corpus's test documents or "
-            "sentences. Intervals "
-            "and p do not include the variance of training.",
+            note="± half the width of a 95 % interval over this corpus's test split, whose "
+            "documents or groups stay whole. Intervals and p do not include the variance of "
+            "training.",
         ),
         *(
             Pivot(
