@@ -245,6 +245,8 @@ def plain_module(model: Any, name: str, kind: str, layer: int) -> Any:
     if kind == "layer" and layer == model.config.num_hidden_layers and name in NORMS:
         return model.get_submodule(NORMS[name])
     paths = {"attention": own.output, "mlp": own.mlp, "mid": POST_NORMS.get(name, ("",))[0]}
+    if name in ("gemma2", "gemma3"):  # what a part writes is normed
+        paths |= {"attention": "post_attention_layernorm", "mlp": "post_feedforward_layernorm"}
     block = block_of(model, name, layer)
     return block.get_submodule(paths[kind]) if paths.get(kind) else block
 
