@@ -12,6 +12,7 @@ All are experiments: a state is changed (`changes.py`), an effect read out (`rea
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, PositiveFloat, PositiveInt
@@ -61,8 +62,11 @@ class InterchangeOptions(Frozen):
 
 def _doses(doses: Any) -> Any:
     """Numbers, separated by commas."""
-    numbers = [*map(float, doses.split(","))] if isinstance(doses, str) else doses
-    if not numbers or 0 in numbers:
+    try:
+        numbers = [*map(float, doses.split(",") if isinstance(doses, str) else doses)]
+    except (TypeError, ValueError):
+        numbers = []
+    if not numbers or not all(x and math.isfinite(x) for x in numbers):
         raise ValueError("give numbers other than 0, separated by commas")
     return tuple(dict.fromkeys(numbers))
 

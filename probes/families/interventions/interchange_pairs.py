@@ -263,7 +263,10 @@ def pieces_of(context: ModelContext, texts: Iterable[Text]) -> dict[Text, Pieces
     tokenizer = context.tokenizer
     assert tokenizer is not None, "given vectors have no language-model head"
     distinct = list(dict.fromkeys(texts))
-    room = context.model.window - len(tokenizer.prefix) - len(tokenizer.suffix)
+    # A decoder whose tokenizer adds no start token reads one all the same.
+    starts_alone = context.model.causal and tokenizer.start_id is not None
+    n_prefix = len(tokenizer.prefix) or int(starts_alone)
+    room = context.model.window - n_prefix - len(tokenizer.suffix)
     pieces = zip(distinct, tokenizer(distinct), strict=True)
     return {text: of_text for text, of_text in pieces if len(of_text.ids) <= room}
 

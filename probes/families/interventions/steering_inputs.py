@@ -165,8 +165,10 @@ def task_input(context: ModelContext, task: TaskContext) -> SteeringInput:
     if len(classes) != 2 or task.task.kind != "classification" or at is None:
         raise NotServedError(f"{name}: only texts of two classes are steered")
     if task.task.site or at.is_bag or at.kind in ("mean", "max"):
-        raise NotServedError(f"{name}: not read at one token of a layer; use --positions last")
-    if len(answers := context.options.answers) != 2:
+        remedy = "leave out --sites" if task.task.site else "use --positions last"
+        raise NotServedError(f"{name}: not read at one token of a layer; {remedy}")
+    answers = context.options.answers
+    if len(answers) != 2 or len({"", *answers}) != 3:
         raise UserError(
             f"--steering-answers: give two answers, that of {name} {classes[1]!r} first, such as "
             "--steering-answers ' yes, no'."

@@ -387,13 +387,32 @@ def test_seven_units_have_no_interval_and_no_p():
     [
         ({"answers": ""}, "--steering-answers: give two answers, that of label@last 'many' first"),
         ({"answers": " dance, dance now"}, "they begin with the same token after a prompt"),
+        ({"answers": " dance,"}, "--steering-answers: give two answers"),
+        ({"answers": " dance, dance"}, "--steering-answers: give two answers"),
         ({"neutral": "nowhere"}, "--steering-neutral nowhere: Unknown corpus 'nowhere'"),
         ({"doses": "0,1"}, "--steering-doses '?0,1'?: give numbers other than 0"),
+        ({"doses": "x"}, "--steering-doses '?x'?: give numbers other than 0"),
+        ({"doses": "1,nan"}, "--steering-doses '?1,nan'?: give numbers other than 0"),
+        ({"doses": "-inf"}, "--steering-doses '?-inf'?: give numbers other than 0"),
+        ({"doses": 1}, "--steering-doses 1: give numbers other than 0"),
     ],
 )
 def test_what_cannot_be_steered_is_refused_in_one_line(texts, tmp_path, options, message):
     with pytest.raises(UserError, match=message):
         steering_run(texts / "model", texts / "texts.csv", texts / "a", TEXTS, **options)
+
+
+def test_prompts_that_fit_with_a_start_token_are_read(texts, tmp_path):
+    """A window of 64 has a start token, which the tokenizer does not add, text, prompt and answer."""
+    rng, lengths = np.random.default_rng(0), {"train": 4, "dev": 4, "test": 61}
+    with (tmp_path / "long.csv").open("w") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "label", "split"])
+        for i, (split, length) in product(range(20), lengths.items()):
+            n_words = length + (split == "test" and i % 4 == 0)
+            writer.writerow([" ".join(rng.choice(PERSONS, n_words)), "ab"[i % 2], split])
+    run = steering_run(texts / "model", tmp_path / "long.csv", tmp_path, TEXTS, **ANSWERS)
+    assert run.rows[STEERED, 1, MEAN, 1, None].n == 15
 
 
 def test_a_record_names_neutral_text_by_its_digest():
