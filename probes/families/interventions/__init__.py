@@ -21,6 +21,16 @@ from probes.measurements.catalogue import Family
 from probes.records.values import Frozen
 
 
+def _answers(answers: Any) -> Any:
+    """Two texts with a comma between them; spaces are part of them."""
+    return tuple(answers.split(",")) if isinstance(answers, str) else answers
+
+
+_Answers = Annotated[tuple[str, ...], BeforeValidator(_answers)]
+_ANSWERS = "answers of the positive class and of the other, such as ' yes, no'"
+_PROMPT = "text to put behind each text of a task"
+
+
 class AblationOptions(Frozen):
     """Options of `ablation`."""
 
@@ -44,8 +54,10 @@ class ErasureOptions(Frozen):
     """Options of `erasure`."""
 
     sentences: PositiveInt = Field(
-        default=300, description="random test sentences to read for every layer"
+        default=300, description="random test sentences, or texts, to read for every layer"
     )
+    prompt: str = Field(default="", description=_PROMPT)
+    answers: _Answers = Field(default=(), description=_ANSWERS)
 
 
 class InterchangeOptions(Frozen):
@@ -65,11 +77,6 @@ def _doses(doses: Any) -> Any:
     if not numbers or 0 in numbers:
         raise ValueError("give numbers other than 0, separated by commas")
     return tuple(dict.fromkeys(numbers))
-
-
-def _answers(answers: Any) -> Any:
-    """Two texts with a comma between them; spaces are part of them."""
-    return tuple(answers.split(",")) if isinstance(answers, str) else answers
 
 
 def _corpus(corpus: str | dict[str, str]) -> str:
@@ -105,11 +112,8 @@ class SteeringOptions(Frozen):
     neutral: Annotated[str, BeforeValidator(_corpus), PlainSerializer(_digest_by_name)] = Field(
         default="sample", description="corpus of neutral text, to measure damage on"
     )
-    prompt: str = Field(default="", description="text to put behind each text of a task")
-    answers: Annotated[tuple[str, ...], BeforeValidator(_answers)] = Field(
-        default=(),
-        description="answers of the positive class and of the other, such as ' yes, no'",
-    )
+    prompt: str = Field(default="", description=_PROMPT)
+    answers: _Answers = Field(default=(), description=_ANSWERS)
 
 
 FAMILY = Family(

@@ -7,6 +7,7 @@ verbs; gradients of the loss at each head.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -214,6 +215,7 @@ class Questions:
 def questions_in(context: ModelContext, split: str, sample: Ints) -> Questions:
     """Words of a sample of sentences; for test also all verbs of the split."""
     sentences, verbs, of_verb = context.corpus.splits[split], [], []
+    chats = context.tokenizer.chats if context.tokenizer else None
     for scored in context.tasks if split == "test" else ():
         if scored.task.name == TASK:
             forms = Forms.of(context.corpus.splits["train"])
@@ -223,7 +225,13 @@ def questions_in(context: ModelContext, split: str, sample: Ints) -> Questions:
                 if not isinstance(question, str):
                     verbs.append(question)
                     of_verb.append(number)
-    texts, words = loss_words([sentences[i] for i in sample], context.model.causal)
+    sampled = [sentences[i] for i in sample]
+    if chats:
+        sampled = [
+            replace(x, words=(chats.render(x.words[0]).text,), special=True) if x.chat else x
+            for x in sampled
+        ]
+    texts, words = loss_words(sampled, context.model.causal)
     some = [i for i, text in enumerate(texts) if len(words[text])]
     numbers = sample[some], np.array(of_verb, dtype=int)
     partition = context.partition(split)
@@ -233,13 +241,15 @@ def questions_in(context: ModelContext, split: str, sample: Ints) -> Questions:
 def loss_words(sentences: Sequence[Sentence], causal: bool) -> tuple[list[Text], dict[Text, Ints]]:
     """Written texts, and the places of the words whose surprisal is the loss.
 
-    Only words with a letter count. A causal model scores all of them, a masked model a random
-    sample with at least one word per text.
+    Words of whole texts are stretches between spaces. Only words with a letter count. A causal
+    model scores all of them, a masked model a random sample with at least one word per text.
     """
     rng, texts, words = np.random.default_rng(0), [], {}
     for sentence in sentences:
         stretches = tuple(sentence.written or spaced(sentence.words))
-        text = Text(stretches, (0, len(stretches)), written=True)
+        if sentence.whole:
+            stretches = tuple(re.findall(r"\s*\S+", sentence.words[0]))
+        text = Text(stretches, (0, len(stretches)), written=True, special=sentence.special)
         texts.append(text)
         if text not in words:
             with_letter = [i for i, x in enumerate(stretches) if any(map(str.isalpha, x))]
