@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         if not tables_of_use:
             raise UserError(
                 "--by use: nothing stands beside the scores; measure --evidence lens, or "
-                "--measurements erasure or interchange, and name both folders."
+                "--measurements erasure, interchange or steering, and name both folders."
             )
         printer.show(tables_of_use)
     elif options.by in ("group", "label"):

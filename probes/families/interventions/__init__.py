@@ -81,12 +81,13 @@ def _doses(doses: Any) -> Any:
 
 def _corpus(corpus: str | dict[str, str]) -> str:
     """The name or file of a corpus that is found; of a record, its name."""
-    name = next(iter(corpus)) if isinstance(corpus, dict) else corpus
+    if isinstance(corpus, dict):
+        return next(iter(corpus))
     try:
-        _digest_by_name(name)
+        _digest_by_name(corpus)
     except UserError as error:
         raise ValueError(str(error).rstrip(".")) from error
-    return name
+    return corpus
 
 
 def _digest_by_name(corpus: str) -> dict[str, str]:

@@ -45,7 +45,8 @@ def class_directions(x: Floats, z: Ints) -> dict[str, Direction]:
     mean = x[z == 1].mean(0) - x[z == 0].mean(0)
     scale = np.where(x.std(0) > 0, x.std(0), 1)
     probe = LogisticRegression(C=1.0, max_iter=200).fit((x - x.mean(0)) / scale, z)
-    eraser = leace(Moments.of([(x[:, None], z[:, None])]))  # of two classes, its rank is 1 or 0
+    labels = z[:, None].astype(np.float64)
+    eraser = leace(Moments.of([(x[:, None], labels)]))  # of two classes, its rank is 1 or 0
     return {
         MEAN: projection(mean),
         PROBE: projection(probe.coef_[0] / scale),

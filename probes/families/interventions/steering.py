@@ -136,8 +136,8 @@ def steering(context: ModelContext) -> Measured:
     without ``less`` has the largest p of the `CONTROLS`, 1 unless the step moves answers further
     than each in the direction of its dose. ``moved_against`` is the share of prompts that move
     against it, ``loss_increase`` the damage to neutral text. Rows with ``chosen`` are of the
-    layer and dose with the largest effect on dev at the allowed damage. ``steering_separation`` and
-    ``steering_agreement`` describe training states.
+    layer and dose with the largest effect on dev at the allowed damage; their p is corrected over
+    layers and doses. ``steering_separation`` and ``steering_agreement`` describe training states.
 
     Raises:
         NotServedError: neither minimal pairs nor a task can be steered.
@@ -317,7 +317,10 @@ class _Effects(NamedTuple):
                 cell = max(effects, key=lambda x: effects[x])
                 axes = self._axes(cell, chosen=CHOSEN)
                 yield Row(STEERED, self.on_dev(cell), cell[1], split="dev", axes=axes)
-                yield from self.compared([cell], chosen=CHOSEN)
+                # A direction that is far out by chance is so on dev and on test alike: where it is
+                # farthest, p has to be corrected over all cells.
+                all_rows = self.compared([x for x in self.cells if x[0] == name], chosen=CHOSEN)
+                yield from (x for x in all_rows if (x.layer, x.axes["dose"]) == cell[1:])
                 steps = [{cell: x.group.steps[cell]} for x in self.parts]
                 damage = [damage_of(context, x, neutral, "test")[cell] for x in steps]
                 yield Row(LOSS, float(np.mean(damage)), cell[1], axes=axes)

@@ -170,7 +170,9 @@ def _step(cell: Cell, vector: Floats, **axes: int) -> ChangedPass:
 
     def rescaled(states: torch.Tensor) -> torch.Tensor:
         after = (states + torch.from_numpy(vector).to(states)).norm(dim=-1, keepdim=True)
-        changed: torch.Tensor = states * (after / states.norm(dim=-1, keepdim=True))
+        changed: torch.Tensor = states * (
+            after / states.norm(dim=-1, keepdim=True).clamp(min=1e-12)
+        )
         return changed
 
     name, layer, _ = cell
