@@ -52,6 +52,8 @@ LABELS, CONTROL, RANDOM = "labels", "control task", "random"
 SHUFFLED = "shuffled labels"
 """Values of ``eraser``, and of ``less``, the control whose drop is subtracted."""
 
+_NO_LOSS = "The loss of chats, and of other texts with special tokens, is left out."
+
 _FROM_LAST = {"at": PlacesOf("unbiased_cka"), "probes": "own"}
 
 _LABELS = {"eraser": LABELS, "less": (CONTROL, SHUFFLED)}
@@ -131,6 +133,8 @@ def erasure(context: ModelContext) -> Measured:
         rows += [*sizes, *mean_of_draws(compared)]
         try:
             if task.position:
+                if not questions.texts:
+                    notes.append(_NO_LOSS)
                 rows += own_answers(context, passes, questions, LossBesideStart)
                 rows += _answers_of_texts(context, task, passes, notes)
             else:

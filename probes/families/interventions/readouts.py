@@ -213,9 +213,11 @@ class Questions:
 
 
 def questions_in(context: ModelContext, split: str, sample: Ints) -> Questions:
-    """Words of a sample of sentences; for test also all verbs of the split."""
+    """Words of a sample of sentences; for test also all verbs of the split.
+
+    Chats and other texts with their own special tokens are left out.
+    """
     sentences, verbs, of_verb = context.corpus.splits[split], [], []
-    chats = context.tokenizer.chats if context.tokenizer else None
     for scored in context.tasks if split == "test" else ():
         if scored.task.name == TASK:
             forms = Forms.of(context.corpus.splits["train"])
@@ -225,13 +227,8 @@ def questions_in(context: ModelContext, split: str, sample: Ints) -> Questions:
                 if not isinstance(question, str):
                     verbs.append(question)
                     of_verb.append(number)
-    sampled = [sentences[i] for i in sample]
-    if chats:
-        sampled = [
-            replace(x, words=(chats.render(x.words[0]).text,), special=True) if x.chat else x
-            for x in sampled
-        ]
-    texts, words = loss_words(sampled, context.model.causal)
+    sample = np.array([i for i in sample if not (sentences[i].chat or sentences[i].special)], int)
+    texts, words = loss_words([sentences[i] for i in sample], context.model.causal)
     some = [i for i, text in enumerate(texts) if len(words[text])]
     numbers = sample[some], np.array(of_verb, dtype=int)
     partition = context.partition(split)
@@ -249,7 +246,7 @@ def loss_words(sentences: Sequence[Sentence], causal: bool) -> tuple[list[Text],
         stretches = tuple(sentence.written or spaced(sentence.words))
         if sentence.whole:
             stretches = tuple(re.findall(r"\s*\S+", sentence.words[0]))
-        text = Text(stretches, (0, len(stretches)), written=True, special=sentence.special)
+        text = Text(stretches, (0, len(stretches)), written=True)
         texts.append(text)
         if text not in words:
             with_letter = [i for i, x in enumerate(stretches) if any(map(str.isalpha, x))]
