@@ -14,7 +14,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer, PositiveFloat, PositiveInt
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PositiveFloat,
+    PositiveInt,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 from probes.common.errors import UserError
 from probes.measurements.catalogue import Family
@@ -29,6 +37,19 @@ def _answers(answers: Any) -> Any:
 _Answers = Annotated[tuple[str, ...], BeforeValidator(_answers)]
 _ANSWERS = "answers of the positive class and of the other, such as ' yes, no'"
 _PROMPT = "text to put behind each text of a task"
+
+
+class _AnswersOfTexts(Frozen):
+    """A prompt and two answers, which are settings of a record only where they are given."""
+
+    prompt: str = Field(default="", description=_PROMPT)
+    answers: _Answers = Field(default=(), description=_ANSWERS)
+
+    @model_serializer(mode="wrap")
+    def _without_empty(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Settings by name; keys of records without answers stay as they were."""
+        settings = handler(self).items()
+        return {name: x for name, x in settings if x or name not in ("prompt", "answers")}
 
 
 class AblationOptions(Frozen):
@@ -50,24 +71,22 @@ class PruningOptions(Frozen):
     )
 
 
-class ErasureOptions(Frozen):
+class ErasureOptions(_AnswersOfTexts):
     """Options of `erasure`."""
 
     sentences: PositiveInt = Field(
         default=300, description="random test sentences, or texts, to read for every layer"
     )
-    prompt: str = Field(default="", description=_PROMPT)
-    answers: _Answers = Field(default=(), description=_ANSWERS)
 
 
-class InterchangeOptions(Frozen):
+class InterchangeOptions(_AnswersOfTexts):
     """Options of `interchange`."""
 
     pairs: PositiveInt = Field(
-        default=20, description="pairs of prompts of each paradigm to change, each with all answers"
+        default=20, description="prompts of each task, or pairs of each paradigm, to change"
     )
     training: PositiveInt = Field(
-        default=100, description="other pairs of prompts of each paradigm, to fit directions to"
+        default=100, description="other prompts, or pairs of them, to fit directions to"
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from probes.examples.examples import NotServedError
 from probes.examples.verb_forms import TASK
 from probes.extraction.reading.views import view_over
-from probes.families.interventions.controls import random_directions
+from probes.families.interventions.controls import half_signs, random_directions, shuffled_halves
 from probes.families.interventions.directions import (
     LEACE,
     MEAN,
@@ -234,11 +234,10 @@ def _steps(
         mean = means[1] - means[0]
         if paired:
             differences = (x[1::2] - x[::2]) * (z[1::2] - z[::2])[:, None]
-            shuffled = _half_signs(len(differences), options.draws, rng) @ differences
+            shuffled = half_signs(len(differences), options.draws, rng) @ differences
         else:
             differences = (x - means[1 - z]) * (2 * z - 1)[:, None]
-            classes = x[z == 0], x[z == 1]
-            shuffled = sum(_half_signs(len(one), options.draws, rng) @ one for one in classes)
+            shuffled = shuffled_halves(x, z, options.draws, rng)
         agreement = float((_units(differences) @ _units(mean)).mean())
         rows.append(Row("steering_agreement", agreement, layer, split="train", axes=axes))
         vectors = {name: read.sum(0) for name, (read, _) in class_directions(x, z).items()}
@@ -256,17 +255,6 @@ def _steps(
             steps[SHUFFLED, layer, size] = size * length * _units(shuffled)
         steps |= {(NORM, layer, dose): dose * mean[None] for dose in options.doses}
     return steps, rows
-
-
-def _half_signs(n: int, draws: int, rng: np.random.Generator) -> Floats:
-    """Signs that exchange the classes of a random half of examples; they add up to 0. (draws, n).
-
-    Otherwise, shuffled classes would keep a part of the class difference, and where nothing else
-    differs, all of it.
-    """
-    signs = rng.permuted(np.tile(np.arange(n) % 2 * 2.0 - 1, (draws, 1)), axis=1)
-    centred: Floats = signs - signs.mean(1, keepdims=True)
-    return centred
 
 
 def _units(vectors: Floats) -> Floats:

@@ -35,6 +35,19 @@ class Prompts(NamedTuple):
     signs: Ints
     units: Sequence[tuple[str, str]]
 
+    def some(self, rows: Ints) -> Prompts:
+        """Some of the prompts."""
+        parts = (
+            [part[i] for i in rows.tolist()] for part in (self.texts, self.answers, self.units)
+        )
+        texts, answers, units = parts
+        return Prompts(texts, self.ends[rows], answers, self.signs[rows], units)
+
+    @property
+    def columns(self) -> Ints:
+        """Tokens of the first pair of answers. Shape (prompts, 2)."""
+        return np.array([pairs[0] for pairs in self.answers])
+
     def log_odds(
         self, context: ModelContext, passes: Callable[[int], Sequence[ChangedPass]]
     ) -> Floats:

@@ -1,0 +1,211 @@
+"""Interchange of the last token's state between texts or chats of two classes.
+
+Each base is a test text with a prompt behind it; its source is a random one of the other class. The
+answers are given, one for each class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from probes.examples.examples import NotServedError
+from probes.extraction.reading.views import view_over
+from probes.families.interventions.changes import Direction, exchanged, projection
+from probes.families.interventions.controls import random_directions, shuffled_halves
+from probes.families.interventions.directions import (
+    LEACE,
+    MEAN,
+    PROBE,
+    RANDOM,
+    SHUFFLED,
+    WHOLE_VECTOR,
+    class_directions,
+)
+from probes.families.interventions.experiment import (
+    ChangedPass,
+    exchange_rows,
+    read_passes,
+    resampling_units,
+)
+from probes.families.interventions.interchange_scores import FLIPPED, LAST, MASKED, OWN, RATIO
+from probes.families.interventions.text_prompts import Prompts, text_prompts, two_answers
+from probes.measurements.measurement import Measured
+from probes.statistics.of_families.strata import Strata
+from probes.statistics.partition import FEWEST
+
+if TYPE_CHECKING:
+    import torch
+
+    from probes.common.arrays import Floats, Ints
+    from probes.measurements.context import ModelContext, TaskContext
+    from probes.records.row import Row
+
+FLAG = "--interchange-answers"
+
+SAME_CLASS = "same class"
+"""Control: the whole state of a source of the base's own class."""
+
+_NAMES = WHOLE_VECTOR, MEAN, PROBE, LEACE, SHUFFLED, RANDOM, SAME_CLASS
+
+
+class TextStates(NamedTuple):
+    """Prompts of some texts, in the untouched model.
+
+    Attributes:
+        classes: shape (n,).
+        states: of the token at which answers are read. Shape (n, layers, H).
+        log_odds: log p(answer of class 1) − log p(answer of class 0). Shape (n,).
+    """
+
+    prompts: Prompts
+    classes: Ints
+    states: torch.Tensor
+    log_odds: Floats
+
+    @classmethod
+    def of(cls, context: ModelContext, task: TaskContext, split: str, n: int) -> TextStates:
+        """Up to n random texts of a split whose labels train has; see `text_prompts`."""
+        from probes.families.interventions.readouts import ContinuationLogits
+
+        prompts, examples = text_prompts(context, task, split, n, FLAG)
+        classes = task.examples.targets(split)[examples]
+        prompts, classes = prompts.some(np.flatnonzero(classes >= 0)), classes[classes >= 0]
+        view, columns = view_over(prompts.texts, "written"), prompts.columns
+        collector = ContinuationLogits(prompts.ends, columns, context.layers, None)
+        ((_, arrays),) = read_passes(context, [ChangedPass()], view, collector)
+        logits = arrays["logits"].double().numpy()
+        return cls(prompts, classes, arrays["states"][:, :, 0], logits[:, 0] - logits[:, 1])
+
+
+def interchange_of_texts(context: ModelContext) -> Measured:
+    """Answers that follow the last token's state of a text of the other class, by task.
+
+    Raises:
+        NotServedError: no task can be measured.
+        UserError: there are no two answers, or they begin with the same token.
+    """
+    rows: list[Row] = []
+    notes: list[str] = []
+    n_pairs = 0
+    for task in context.tasks:
+        try:
+            of_task, n, note = _task_rows(context, task)
+        except NotServedError as error:
+            notes.append(f"{error}.")
+            continue
+        rows += of_task
+        notes.append(note)
+        n_pairs += n
+    if not rows:
+        raise NotServedError(" ".join(notes).rstrip(".") or "there is no task of texts")
+    return Measured(rows, facts={"pairs": n_pairs}, notes=notes)
+
+
+def _task_rows(context: ModelContext, task: TaskContext) -> tuple[list[Row], int, str]:
+    """Rows of a task, the number of its pairs, and a sentence."""
+    name, classes, options = task.task.name, task.examples.classes, context.options
+    if len(classes) != 2 or task.task.kind != "classification" or not task.task.position:
+        raise NotServedError(f"{name}: only texts of two classes are exchanged")
+    positive, other = two_answers(context, task, FLAG)
+    train = TextStates.of(context, task, "train", options.training)
+    pool = TextStates.of(context, task, "test", 2 * options.pairs)
+    if min(np.bincount(x.classes, minlength=2).min() for x in (train, pool)) < 2:
+        raise NotServedError(f"{name}: fewer than two texts of a class fit, in train or in test")
+    bases = np.arange(min(options.pairs, len(pool.classes)))
+    sources = {own: _sources(pool.classes, bases, own_class=own) for own in (False, True)}
+    side, odds = 2 * pool.classes - 1, _exchanged_log_odds(context, train, pool, bases, sources)
+    right = (side * pool.log_odds > 0)[bases] & (side * pool.log_odds > 0)[sources[False]]
+    rows = _rows(context, task, pool.prompts.some(bases), odds * side[bases], right)
+    note = (
+        f"{name}: {classes[1]!r} is the positive class, with the answer {positive!r}; the other "
+        f"is {other!r}. A prompt with its answer: {pool.prompts.texts[0].words[0][-80:]!r}. Of "
+        f"{len(bases):,} pairs of texts, {right.sum():,} were answered right."
+    )
+    return list(rows), len(bases), note
+
+
+def _sources(classes: Ints, bases: Ints, *, own_class: bool) -> Ints:
+    """A source of each base, of its own class or of the other; as few as possible come twice."""
+    rng, sources = np.random.default_rng(int(own_class)), np.zeros_like(bases)
+    for k in (0, 1):
+        of_class = np.flatnonzero(classes[bases] == k)
+        candidates = rng.permutation(np.flatnonzero(classes == (k if own_class else 1 - k)))
+        # In turn, the next one: never a base itself.
+        order = {x: i for i, x in enumerate(candidates.tolist())}
+        for i, base in enumerate(of_class.tolist()):
+            start = order.get(bases[base], i - 1)
+            sources[base] = candidates[(start + 1) % len(candidates)]
+    return sources
+
+
+def _exchanged_log_odds(
+    context: ModelContext,
+    train: TextStates,
+    pool: TextStates,
+    bases: Ints,
+    sources: Mapping[bool, Ints],
+) -> Floats:
+    """Log-odds of the bases, untouched and exchanged. Shape (1 + layers × names, bases).
+
+    Args:
+        sources: of the other class (False), and of the same (True).
+    """
+    from probes.families.interventions.readouts import ContinuationLogits
+
+    prompts = pool.prompts.some(bases)
+    logits = ContinuationLogits(prompts.ends, prompts.columns)
+    # Untouched bases are read in the same batches, lest differences in rounding count as changes.
+    passes = [ChangedPass()]
+    for i, layer in enumerate(context.layers):
+        x = train.states[:, i].double().numpy()
+        by_name = _directions(x, train.classes, len(bases), np.random.default_rng(layer))
+        for name in _NAMES:
+            source = pool.states[sources[name == SAME_CLASS], i]
+            passes.append(exchanged(logits, layer, None, source, by_name.get(name)))
+    read = read_passes(context, passes, view_over(prompts.texts, "written"), logits)
+    by_pass = np.stack([x["logits"].double().numpy() for _, x in read])
+    log_odds: Floats = by_pass[..., 0] - by_pass[..., 1]
+    return log_odds
+
+
+def _directions(x: Floats, z: Ints, n: int, rng: np.random.Generator) -> dict[str, Direction]:
+    """Directions that tell the classes apart, and controls, drawn anew for each of n bases."""
+    mean = x[z == 1].mean(0) - x[z == 0].mean(0)
+    return {
+        **class_directions(x, z),
+        SHUFFLED: projection(shuffled_halves(x, z, n, rng)),
+        RANDOM: random_directions(mean, n, rng),
+    }
+
+
+def _rows(
+    context: ModelContext,
+    task: TaskContext,
+    bases: Prompts,
+    log_odds: Floats,
+    right: Sequence[bool],
+) -> Iterator[Row]:
+    """Means over bases, whose documents are resampled; p is corrected over layers.
+
+    Args:
+        log_odds: of the answer of the base's label against the other; see `_exchanged_log_odds`.
+        right: whether base and source were answered right. Shape (bases,).
+    """
+    strata = Strata.of(resampling_units(bases.units), [""] * len(bases.units))
+    everything, layers = np.arange(len(bases.units)), context.layers
+    enough = strata.n_clusters(everything) >= FEWEST
+    before, changed = log_odds[0], log_odds[1:].reshape(len(layers), len(_NAMES), -1)
+    units = task.examples.splits["test"].partition.clusters, "texts"
+    at = {"exchanged": task.task.name, "at": LAST if context.model.causal else MASKED}
+    for i, name in enumerate(_NAMES):
+        cells = [(layer, {**at, "direction": name, "answers": OWN}) for layer in layers]
+        ratio, follows = (before - changed[:, i]).T, ((1 - np.sign(changed[:, i])) / 2).T
+        yield from exchange_rows(
+            RATIO, ratio, strata, everything, cells, tested=enough, words=units
+        )
+        yield from exchange_rows(
+            FLIPPED, follows, strata, np.flatnonzero(right), cells, tested=False, words=units
+        )
