@@ -20,7 +20,7 @@ from probes.families.interventions import ErasureOptions
 from probes.families.interventions.changes import NOTHING, erased
 from probes.families.interventions.controls import N_ERASER_DRAWS, random_subspace
 from probes.families.interventions.erasers import leace, moments_of_layer
-from probes.families.interventions.erasure_answers import ANSWER, LabelAnswers
+from probes.families.interventions.erasure_answers import ANSWER, answer_rows
 from probes.families.interventions.experiment import (
     ANSWERS,
     CLOZE,
@@ -110,7 +110,7 @@ def erasure(context: ModelContext) -> Measured:
     The last layer has p, corrected over the layers of erasure.
 
     The model's own answers are those of `ablation`; of texts with given answers, those of
-    `LabelAnswers`. ``probe_score`` is the reported score of the
+    `answer_rows`. ``probe_score`` is the reported score of the
     layer; ``erased_rank`` and ``erased_variance`` give the size of the change. Values of controls
     are means over `N_ERASER_DRAWS` draws, whose variance is part of intervals and tests.
     """
@@ -168,11 +168,9 @@ def _answers_of_texts(
         notes.append("What the model answers is left out: give two answers with --erasure-answers.")
         return
     try:
-        answers = LabelAnswers.of(context, task.context)
+        rows, note = answer_rows(context, task.context, passes)
     except NotServedError as error:
-        notes.append(f"{error}.")
-        return
-    rows, note = answers.rows(context, passes)
+        rows, note = [], f"{error}."
     notes.append(note)
     yield from rows
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from probes.examples.examples import NotServedError
 from probes.extraction.reading.views import view_over
-from probes.families.interventions.changes import Direction, exchanged, projection
+from probes.families.interventions.changes import exchanged, projection
 from probes.families.interventions.controls import random_directions, shuffled_halves
 from probes.families.interventions.directions import (
     LEACE,
@@ -31,7 +31,7 @@ from probes.families.interventions.experiment import (
     resampling_units,
 )
 from probes.families.interventions.interchange_scores import FLIPPED, LAST, MASKED, OWN, RATIO
-from probes.families.interventions.text_prompts import Prompts, text_prompts, two_answers
+from probes.families.interventions.text_prompts import Prompts, about_answers, text_prompts
 from probes.measurements.measurement import Measured
 from probes.statistics.of_families.strata import Strata
 from probes.statistics.partition import FEWEST
@@ -109,35 +109,27 @@ def _task_rows(context: ModelContext, task: TaskContext) -> tuple[list[Row], int
     name, classes, options = task.task.name, task.examples.classes, context.options
     if len(classes) != 2 or task.task.kind != "classification" or not task.task.position:
         raise NotServedError(f"{name}: only texts of two classes are exchanged")
-    positive, other = two_answers(context, task, FLAG)
     train = TextStates.of(context, task, "train", options.training)
     pool = TextStates.of(context, task, "test", 2 * options.pairs)
     if min(np.bincount(x.classes, minlength=2).min() for x in (train, pool)) < 2:
         raise NotServedError(f"{name}: fewer than two texts of a class fit, in train or in test")
-    bases = np.arange(min(options.pairs, len(pool.classes)))
-    sources = {own: _sources(pool.classes, bases, own_class=own) for own in (False, True)}
-    side, odds = 2 * pool.classes - 1, _exchanged_log_odds(context, train, pool, bases, sources)
-    right = (side * pool.log_odds > 0)[bases] & (side * pool.log_odds > 0)[sources[False]]
-    rows = _rows(context, task, pool.prompts.some(bases), odds * side[bases], right)
-    note = (
-        f"{name}: {classes[1]!r} is the positive class, with the answer {positive!r}; the other "
-        f"is {other!r}. A prompt with its answer: {pool.prompts.texts[0].words[0][-80:]!r}. Of "
-        f"{len(bases):,} pairs of texts, {right.sum():,} were answered right."
-    )
-    return list(rows), len(bases), note
+    n = min(options.pairs, len(pool.classes))
+    sources = {own: _sources(pool.classes, n, own_class=own) for own in (False, True)}
+    side, bases = 2 * pool.classes - 1, pool.prompts.some(np.arange(n))
+    odds, is_right = _exchanged_log_odds(context, train, pool, sources), side * pool.log_odds > 0
+    right = is_right[:n] & is_right[sources[False]]
+    rows = _rows(context, task, bases, odds * side[:n], right)
+    of_pairs = f"Of {n:,} pairs of texts, {right.sum():,} were answered right."
+    return list(rows), n, f"{about_answers(context, task, bases)} {of_pairs}"
 
 
-def _sources(classes: Ints, bases: Ints, *, own_class: bool) -> Ints:
-    """A source of each base, of its own class or of the other; as few as possible come twice."""
-    rng, sources = np.random.default_rng(int(own_class)), np.zeros_like(bases)
+def _sources(classes: Ints, n: int, *, own_class: bool) -> Ints:
+    """Sources of the first n texts, of their own class or of the other, in turn; never itself."""
+    sources = np.zeros(n, dtype=np.int64)
     for k in (0, 1):
-        of_class = np.flatnonzero(classes[bases] == k)
-        candidates = rng.permutation(np.flatnonzero(classes == (k if own_class else 1 - k)))
-        # In turn, the next one: never a base itself.
-        order = {x: i for i, x in enumerate(candidates.tolist())}
-        for i, base in enumerate(of_class.tolist()):
-            start = order.get(bases[base], i - 1)
-            sources[base] = candidates[(start + 1) % len(candidates)]
+        of_class = np.flatnonzero(classes[:n] == k)
+        candidates = np.flatnonzero(classes == (k if own_class else 1 - k))
+        sources[of_class] = candidates[(np.arange(len(of_class)) + own_class) % len(candidates)]
     return sources
 
 
@@ -145,23 +137,28 @@ def _exchanged_log_odds(
     context: ModelContext,
     train: TextStates,
     pool: TextStates,
-    bases: Ints,
     sources: Mapping[bool, Ints],
 ) -> Floats:
-    """Log-odds of the bases, untouched and exchanged. Shape (1 + layers × names, bases).
+    """Log-odds of bases, untouched and exchanged. Shape (1 + layers × names, n).
 
     Args:
-        sources: of the other class (False), and of the same (True).
+        pool: the first n are bases.
+        sources: of the other class (False), and of the same (True). Each (n,).
     """
     from probes.families.interventions.readouts import ContinuationLogits
 
-    prompts = pool.prompts.some(bases)
+    n = len(sources[False])
+    prompts = pool.prompts.some(np.arange(n))
     logits = ContinuationLogits(prompts.ends, prompts.columns)
     # Untouched bases are read in the same batches, lest differences in rounding count as changes.
     passes = [ChangedPass()]
     for i, layer in enumerate(context.layers):
         x = train.states[:, i].double().numpy()
-        by_name = _directions(x, train.classes, len(bases), np.random.default_rng(layer))
+        z, rng = train.classes, np.random.default_rng(layer)
+        mean = x[z == 1].mean(0) - x[z == 0].mean(0)
+        by_name = class_directions(x, z)
+        by_name[SHUFFLED] = projection(shuffled_halves(x, z, n, rng))
+        by_name[RANDOM] = random_directions(mean, n, rng)
         for name in _NAMES:
             source = pool.states[sources[name == SAME_CLASS], i]
             passes.append(exchanged(logits, layer, None, source, by_name.get(name)))
@@ -169,16 +166,6 @@ def _exchanged_log_odds(
     by_pass = np.stack([x["logits"].double().numpy() for _, x in read])
     log_odds: Floats = by_pass[..., 0] - by_pass[..., 1]
     return log_odds
-
-
-def _directions(x: Floats, z: Ints, n: int, rng: np.random.Generator) -> dict[str, Direction]:
-    """Directions that tell the classes apart, and controls, drawn anew for each of n bases."""
-    mean = x[z == 1].mean(0) - x[z == 0].mean(0)
-    return {
-        **class_directions(x, z),
-        SHUFFLED: projection(shuffled_halves(x, z, n, rng)),
-        RANDOM: random_directions(mean, n, rng),
-    }
 
 
 def _rows(

@@ -29,7 +29,12 @@ from probes.families.interventions.interchange_pairs import (
     contrasts_by_paradigm,
     pieces_of,
 )
-from probes.families.interventions.text_prompts import Prompts, text_prompts, two_answers
+from probes.families.interventions.text_prompts import (
+    Prompts,
+    about_answers,
+    text_prompts,
+    two_answers,
+)
 from probes.records.row import Row
 from probes.statistics.partition import partition
 
@@ -122,7 +127,7 @@ def task_input(context: ModelContext, task: TaskContext) -> SteeringInput:
         raise NotServedError(f"{name}: only texts of two classes are steered")
     if task.task.site or at.is_bag or at.kind in ("mean", "max"):
         raise NotServedError(f"{name}: not read at one token of a layer; use --positions last")
-    answers = two_answers(context, task, "--steering-answers")
+    two_answers(context, task, "--steering-answers")
     vectors = task.vectors.of(at, None)
     (rows,) = task.examples.rows("train", task.view, vectors)
     spans, targets = SpanRows.of(rows), task.examples.targets("train")
@@ -133,10 +138,7 @@ def task_input(context: ModelContext, task: TaskContext) -> SteeringInput:
             probes[layer] = folded(task.parameters([layer]), layer, task.task.kind)[0][0][0]
     n, flag = context.options.examples, "--steering-answers"
     dev, test = (text_prompts(context, task, x, n, flag)[0] for x in ("dev", "test"))
-    note = (
-        f"{name}: {classes[1]!r} is the positive class, with the answer {answers[0]!r}; the other "
-        f"is {answers[1]!r}. A prompt with its answer: {test.texts[0].words[0][-80:]!r}."
-    )
+    note = about_answers(context, task, test)
     axes = {"steered": name}
     steps = _steps(context, axes, states, paired=False, probes=probes)
     units = task.examples.splits["test"].partition.clusters

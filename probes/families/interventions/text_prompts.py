@@ -93,6 +93,16 @@ def two_answers(context: ModelContext, task: TaskContext, flag: str) -> tuple[st
     return positive, other
 
 
+def about_answers(context: ModelContext, task: TaskContext, prompts: Prompts) -> str:
+    """Sentences on the classes of a task, their answers, and a prompt with its answer."""
+    positive, other = context.options.answers
+    return (
+        f"{task.task.name}: {task.examples.classes[1]!r} is the positive class, with the answer "
+        f"{positive!r}; the other is {other!r}. A prompt with its answer: "
+        f"{prompts.texts[0].words[0][-80:]!r}."
+    )
+
+
 def text_prompts(
     context: ModelContext, task: TaskContext, split: str, n: int, flag: str
 ) -> tuple[Prompts, Ints]:

@@ -37,11 +37,11 @@ def measured(texts, request, tmp_path_factory):  # noqa: F811
         options = {"answers": ANSWERS["answers"]}
     seen, pairs_of = {}, module._exchanged_log_odds
 
-    def kept(context, train, pool, bases, sources):
-        seen.update(pool=pool, sources=sources, bases=bases)
-        own = {x: bases for x in (False, True)}
-        seen["with itself"] = pairs_of(context, train, pool, bases, own)
-        return pairs_of(context, train, pool, bases, sources)
+    def kept(context, train, pool, sources):
+        seen.update(pool=pool, sources=sources, bases=np.arange(30))
+        own = dict.fromkeys((False, True), np.arange(30))
+        seen["with itself"] = pairs_of(context, train, pool, own)
+        return pairs_of(context, train, pool, sources)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_exchanged_log_odds", kept)
