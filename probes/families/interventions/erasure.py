@@ -151,8 +151,9 @@ def _control_targets(task: ProbedSample) -> tuple[str, list[NDArray[Any]]]:
         rng = np.random.default_rng(0)
         targets = examples.targets("train")
         return SHUFFLED, [rng.permutation(targets) for _ in range(N_ERASER_DRAWS)]
-    draws = control_labels(examples, "train", range(N_ERASER_DRAWS)) if has_types(examples) else []
-    return CONTROL, [*draws]
+    if not has_types(examples):
+        return CONTROL, []
+    return CONTROL, [*control_labels(examples, "train", range(N_ERASER_DRAWS))]
 
 
 def _answers_of_texts(

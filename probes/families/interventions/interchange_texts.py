@@ -6,7 +6,7 @@ answers are given, one for each class.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -38,6 +38,7 @@ from probes.statistics.partition import FEWEST
 
 if TYPE_CHECKING:
     import torch
+    from numpy.typing import NDArray
 
     from probes.common.arrays import Floats, Ints
     from probes.measurements.context import ModelContext, TaskContext
@@ -173,7 +174,7 @@ def _rows(
     task: TaskContext,
     bases: Prompts,
     log_odds: Floats,
-    right: Sequence[bool],
+    right: NDArray[np.bool_],
 ) -> Iterator[Row]:
     """Means over bases, whose documents are resampled; p is corrected over layers.
 

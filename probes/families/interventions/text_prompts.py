@@ -37,10 +37,8 @@ class Prompts(NamedTuple):
 
     def some(self, rows: Ints) -> Prompts:
         """Some of the prompts."""
-        parts = (
-            [part[i] for i in rows.tolist()] for part in (self.texts, self.answers, self.units)
-        )
-        texts, answers, units = parts
+        texts, answers = [self.texts[i] for i in rows], [self.answers[i] for i in rows]
+        units = [self.units[i] for i in rows]
         return Prompts(texts, self.ends[rows], answers, self.signs[rows], units)
 
     @property

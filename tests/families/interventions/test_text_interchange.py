@@ -13,7 +13,14 @@ from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.families.interventions import ErasureOptions, InterchangeOptions
 from probes.families.interventions import interchange_texts as module
-from probes.families.interventions.directions import LEACE, MEAN, PROBE, RANDOM, SHUFFLED
+from probes.families.interventions.directions import (
+    LEACE,
+    MEAN,
+    PROBE,
+    RANDOM,
+    SHUFFLED,
+    class_directions,
+)
 from probes.families.interventions.directions import WHOLE_VECTOR as WHOLE
 from probes.families.interventions.interchange_scores import FLIPPED, LAST, RATIO
 from probes.families.interventions.interchange_texts import SAME_CLASS
@@ -146,6 +153,14 @@ def test_controls_and_directions_are_all_there(measured):
     assert "'many' is the positive class, with the answer ' dance'; the other is ' laugh'." in note
     right = measured.rows[FLIPPED, WHOLE, 0].n
     assert f"Of 30 pairs of texts, {right} were answered right." in note
+
+
+def test_of_states_that_are_all_equal_no_direction_is_exchanged():
+    """Embeddings of the last token of a prompt are the same in all texts."""
+    parts = class_directions(np.ones((6, 4)), np.array([0, 1] * 3)).values()
+    for read, write in parts:
+        assert read.shape == write.shape == (1, 4)
+        assert not (read.any() and write.any())
 
 
 def test_answers_are_needed(texts, tmp_path):  # noqa: F811
