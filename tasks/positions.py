@@ -74,6 +74,11 @@ class Position:
         return self.kind == "all"
 
     @property
+    def is_token_of_text(self) -> bool:
+        """Whether one token of the text itself is read, not a special one before it."""
+        return self.kind not in ("mean", "max", "first", "all")
+
+    @property
     def role(self) -> str:
         """The role of the message whose content is read; empty for other positions."""
         name = self.name.removeprefix("all:")

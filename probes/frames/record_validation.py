@@ -104,9 +104,11 @@ def _require_possible(record: Record) -> None:
         return
     if record.measurement_version == measurement.version:
         options, settings = measurement.options, record.settings
-        if missing := options.model_fields.keys() - settings.keys():
+        # What is empty unless it is given is not written then: it may be newer than the record.
+        usual = {name for name, x in options.model_fields.items() if x.default not in ("", ())}
+        if missing := usual - settings.keys():
             raise ValueError(f"no option {min(missing)}")
-        own_settings = {option: settings[option] for option in options.model_fields}
+        own_settings = {x: settings[x] for x in options.model_fields if x in settings}
         options.model_validate(own_settings)
     bounds = {metric: bounds_of(metric) for metric in set(rows.metric)}
     n_layers = max(model.n_layers for model in (record.model, record.base) if model)

@@ -202,6 +202,7 @@ erasure_drop | drop | % |  |  | Elazar et al. 2021
 probe_score |  | % |  |  |
 erased_rank |  |  | 0 digits | positive | Belrose et al. 2023
 erased_variance | share of variance erased | % |  | positive |
+answer_drop | drop of answers of the label | % |  | correlation |
 
 # Interchange interventions.
 log_odds_ratio |  | nats |  |  | Arora et al. 2024, section 4

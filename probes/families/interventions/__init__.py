@@ -15,11 +15,42 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer, PositiveFloat, PositiveInt
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PositiveFloat,
+    PositiveInt,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 from probes.common.errors import UserError
 from probes.measurements.catalogue import Family
 from probes.records.values import Frozen
+
+
+def _answers(answers: Any) -> Any:
+    """Two texts with a comma between them; spaces are part of them."""
+    return tuple(answers.split(",")) if isinstance(answers, str) else answers
+
+
+_Answers = Annotated[tuple[str, ...], BeforeValidator(_answers)]
+_ANSWERS = "answers of the positive class and of the other, such as ' yes, no'"
+_PROMPT = "text to put behind each text of a task"
+
+
+class _AnswersOfTexts(Frozen):
+    """A prompt and two answers, which are settings of a record only where they are given."""
+
+    prompt: str = Field(default="", description=_PROMPT)
+    answers: _Answers = Field(default=(), description=_ANSWERS)
+
+    @model_serializer(mode="wrap")
+    def _without_empty(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Settings by name; keys of records without answers stay as they were."""
+        settings = handler(self).items()
+        return {name: x for name, x in settings if x or name not in ("prompt", "answers")}
 
 
 class AblationOptions(Frozen):
@@ -41,22 +72,22 @@ class PruningOptions(Frozen):
     )
 
 
-class ErasureOptions(Frozen):
+class ErasureOptions(_AnswersOfTexts):
     """Options of `erasure`."""
 
     sentences: PositiveInt = Field(
-        default=300, description="random test sentences to read for every layer"
+        default=300, description="random test sentences, or texts, to read for every layer"
     )
 
 
-class InterchangeOptions(Frozen):
+class InterchangeOptions(_AnswersOfTexts):
     """Options of `interchange`."""
 
     pairs: PositiveInt = Field(
-        default=20, description="pairs of prompts of each paradigm to change, each with all answers"
+        default=20, description="prompts of each task, or pairs of each paradigm, to change"
     )
     training: PositiveInt = Field(
-        default=100, description="other pairs of prompts of each paradigm, to fit directions to"
+        default=100, description="other prompts, or pairs of them, to fit directions to"
     )
 
 
@@ -69,11 +100,6 @@ def _doses(doses: Any) -> Any:
     if not numbers or not all(x and math.isfinite(x) for x in numbers):
         raise ValueError("give numbers other than 0, separated by commas")
     return tuple(dict.fromkeys(numbers))
-
-
-def _answers(answers: Any) -> Any:
-    """Two texts with a comma between them; spaces are part of them."""
-    return tuple(answers.split(",")) if isinstance(answers, str) else answers
 
 
 def _corpus(corpus: str | dict[str, str]) -> str:
@@ -110,11 +136,8 @@ class SteeringOptions(Frozen):
     neutral: Annotated[str, BeforeValidator(_corpus), PlainSerializer(_digest_by_name)] = Field(
         default="sample", description="corpus of neutral text, to measure damage on"
     )
-    prompt: str = Field(default="", description="text to put behind each text of a task")
-    answers: Annotated[tuple[str, ...], BeforeValidator(_answers)] = Field(
-        default=(),
-        description="answers of the positive class and of the other, such as ' yes, no'",
-    )
+    prompt: str = Field(default="", description=_PROMPT)
+    answers: _Answers = Field(default=(), description=_ANSWERS)
 
 
 FAMILY = Family(

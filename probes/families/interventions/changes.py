@@ -130,7 +130,7 @@ def projection(vectors: Floats) -> Direction:
 def exchanged(
     prompts: ContinuationLogits,
     layer: int,
-    position: int,
+    position: int | None,
     source: torch.Tensor,
     direction: Direction | None,
 ) -> ChangedPass:
@@ -138,7 +138,8 @@ def exchanged(
 
     Args:
         prompts: reads the bases; knows the texts of the running pass.
-        position: number of tokens before the one whose state is exchanged.
+        position: number of tokens before the one whose state is exchanged; None for the one at
+            which answers are read, the last or the masked token.
         source: states of the sources. Shape (pairs, hidden size).
         direction: the part to exchange; None for the whole vector.
     """
@@ -148,15 +149,16 @@ def exchanged(
     from probes.extraction.changing.sites import Site
 
     def change(states: torch.Tensor) -> torch.Tensor:
-        at, states = prompts.n_prefix + position, states.clone()
-        new, base = source[prompts.rows].to(states.device), states[:, at].float()
+        every, states = torch.arange(len(states)), states.clone()
+        at = prompts.read_at if position is None else prompts.n_prefix + position
+        new, base = source[prompts.rows].to(states.device), states[every, at].float()
         if direction is not None:
             read, write = (
                 torch.from_numpy(x).float().expand(source.shape)[prompts.rows].to(states.device)
                 for x in direction
             )
             new = base + ((new - base) * read).sum(-1, keepdim=True) * write
-        states[:, at] = new.to(states.dtype)
+        states[every, at] = new.to(states.dtype)
         return states
 
     return ChangedPass((Custom("interchange", 1, Site("layer", layer), change),), layer)

@@ -66,6 +66,29 @@ def shuffled_classes(differences: Floats, n: int, rng: np.random.Generator) -> D
     return projection(rng.choice((-1.0, 1.0), (n, len(differences))) @ differences)
 
 
+def half_signs(n: int, draws: int, rng: np.random.Generator) -> Floats:
+    """Signs that exchange the classes of a random half of examples; they add up to 0. (draws, n).
+
+    Otherwise, shuffled classes would keep a part of the class difference, and where nothing else
+    differs, all of it.
+    """
+    signs = rng.permuted(np.tile(np.arange(n) % 2 * 2.0 - 1, (draws, 1)), axis=1)
+    centred: Floats = signs - signs.mean(1, keepdims=True)
+    return centred
+
+
+def shuffled_halves(x: Floats, z: Ints, n: int, rng: np.random.Generator) -> Floats:
+    """Mean differences, of any length, after a random half of each class has changed it. (n, H).
+
+    Args:
+        x: shape (examples, H).
+        z: class of each, 0 or 1. Shape (examples,).
+        n: number of draws.
+    """
+    draws: Floats = sum(half_signs((z == k).sum(), n, rng) @ x[z == k] for k in (0, 1))
+    return draws
+
+
 def random_directions(mean: Floats, n: int, rng: np.random.Generator) -> Direction:
     """Random directions of steps that are as long as those along a mean difference.
 

@@ -47,10 +47,11 @@ def class_directions(x: Floats, z: Ints) -> dict[str, Direction]:
     probe = LogisticRegression(C=1.0, max_iter=200).fit((x - x.mean(0)) / scale, z)
     labels = z[:, None].astype(np.float64)
     eraser = leace(Moments.of([(x[:, None], labels)]))  # of two classes, its rank is 1 or 0
+    none = np.zeros((1, x.shape[1]))
     return {
         MEAN: projection(mean),
         PROBE: projection(probe.coef_[0] / scale),
-        LEACE: (eraser.left.T, eraser.right),
+        LEACE: (eraser.left.T, eraser.right) if eraser.rank else (none, none),
     }
 
 

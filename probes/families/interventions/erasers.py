@@ -154,9 +154,10 @@ def moments_of_layer(context: TaskContext, layer: int, targets: Sequence[NDArray
 
     from probes.training.standardisation import SpanRows, gather
 
-    vectors = context.vectors.layer(layer)
+    stored = context.vectors.of(context.task.position)
+    vectors = stored.layer(layer)
     examples, n = context.examples, len(targets[0])
-    spans = examples.rows("train", context.view, context.vectors)
+    spans = examples.rows("train", context.view, stored)
 
     def blocks() -> Iterator[tuple[Floats, Floats]]:
         for first in range(0, n, _ROWS):

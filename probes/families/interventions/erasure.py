@@ -2,23 +2,25 @@
 
 At one layer, an eraser removes what a linear probe could read (LEACE, Belrose et al. 2023) from
 every piece of every word, and the pass goes on (amnesic probing, Elazar et al. 2021). Two controls
-show what any such change costs: erasing labels of the control task, and erasing random directions.
-Each control has several draws.
+show what any such change costs: erasing labels of the control task (of whole texts, shuffled
+labels), and erasing random directions. Each control has several draws.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from probes.common.errors import NoHeadError
+from probes.examples.examples import NotServedError
 from probes.examples.scoring import NO_TYPES, control_labels, has_types
 from probes.families.interventions import ErasureOptions
 from probes.families.interventions.changes import NOTHING, erased
 from probes.families.interventions.controls import N_ERASER_DRAWS, random_subspace
 from probes.families.interventions.erasers import leace, moments_of_layer
+from probes.families.interventions.erasure_answers import ANSWER, answer_rows
 from probes.families.interventions.experiment import (
     ANSWERS,
     CLOZE,
@@ -47,13 +49,16 @@ if TYPE_CHECKING:
 DROP, SCORE = "erasure_drop", "probe_score"
 
 LABELS, CONTROL, RANDOM = "labels", "control task", "random"
+SHUFFLED = "shuffled labels"
 """Values of ``eraser``, and of ``less``, the control whose drop is subtracted."""
+
+_NO_LOSS = "The loss of chats, and of other texts with special tokens, is left out."
 
 _FROM_LAST = {"at": PlacesOf("unbiased_cka"), "probes": "own"}
 
-_LABELS = {"eraser": LABELS, "less": CONTROL}
+_LABELS = {"eraser": LABELS, "less": (CONTROL, SHUFFLED)}
 
-_LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
+_LESS = {("less", NOTHING): "", **{("less", x): f"less {x}" for x in (CONTROL, SHUFFLED)}}
 
 
 @measurement(
@@ -66,27 +71,30 @@ _LESS = {("less", NOTHING): "", ("less", CONTROL): "less control task"}
     csv_lines=csv_lines_by_task,
     shows=(
         Pivot("the task's probe at the last layer", (DROP,), columns=("eraser", "less"),
-              where={**_FROM_LAST, "fit": "frozen", "less": (NOTHING, CONTROL)}, apart="erased",
+              where={**_FROM_LAST, "fit": "frozen", "less": (NOTHING, CONTROL, SHUFFLED)},
+              apart="erased",
               places=_LESS,
               note="Drop of the score, in points. Rows: the layer where labels are erased."),
-        Pivot("the model's own answers", ANSWERS, columns=("metric", "eraser", "less"),
-              where={"less": (NOTHING, CONTROL)}, apart="erased", places=_LESS),
+        Pivot("the model's own answers", (*ANSWERS, ANSWER), columns=("metric", "eraser", "less"),
+              where={"less": (NOTHING, CONTROL, SHUFFLED)}, apart="erased", places=_LESS),
         Pivot("other tasks' probes at the last layer", (DROP,), columns=("predicts",),
               where={**_FROM_LAST, **_LABELS, "probes": "other"}, apart="erased",
-              note="Drop minus the drop from erasing the labels of the control task."),
+              note="Drop minus the drop from erasing the labels of the control task, or shuffled "
+              "labels."),
         Lines("erasure", (SCORE, DROP, CLOZE), "Score, and drop if erased",
               "Score of the layer's probe. Drop: loss of the last layer's frozen probe, and of the "
               "model's own agreement, if labels are erased at this layer, minus the loss from "
-              "erasing labels of the control task.",
-              where={"eraser": (LABELS, None), "less": (CONTROL, None), "fit": ("frozen", None),
-                     "probes": ("own", None), "at": PlacesOf("unbiased_cka", or_none=True)},
+              "erasing labels of the control task, or shuffled labels.",
+              where={"eraser": (LABELS, None), "less": (CONTROL, SHUFFLED, None),
+                     "fit": ("frozen", None), "probes": ("own", None),
+                     "at": PlacesOf("unbiased_cka", or_none=True)},
               apart="erased"),
     ),
     use_columns=(
         UseColumn("erased, own answers",
                   "Erased: drop of the model's own answers, or of the last layer's probe, if "
                   "labels are erased at this layer, minus the drop from erasing labels of the "
-                  "control task.", CLOZE, _LABELS, "erased"),
+                  "control task, or shuffled labels.", CLOZE, _LABELS, "erased"),
         UseColumn("erased, last probe", "", DROP, {**_FROM_LAST, **_LABELS, "fit": "frozen"},
                   "erased"),
     ),
@@ -97,54 +105,91 @@ def erasure(context: ModelContext) -> Measured:
     The task ``erased`` is erased at the ``layer`` of the row. ``erasure_drop`` is the loss of the
     probe of layer ``at`` on a task (``predicts``; ``probes`` is ``own`` if that is the erased
     task). ``fit`` is ``frozen``: probes are not fitted again. ``eraser`` names what is erased:
-    ``labels``, labels of the ``control task``, or ``random`` directions that change vectors as
-    much. ``less`` names the control whose drop was subtracted. The last layer has p, corrected over
-    the layers of erasure.
+    ``labels``, labels of the ``control task`` (of whole texts, ``shuffled labels``), or ``random``
+    directions that change vectors as much. ``less`` names the control whose drop was subtracted.
+    The last layer has p, corrected over the layers of erasure.
 
-    The model's own answers are those of `ablation`. ``probe_score`` is the reported score of the
+    The model's own answers are those of `ablation`; of texts with given answers, those of
+    `answer_rows`. ``probe_score`` is the reported score of the
     layer; ``erased_rank`` and ``erased_variance`` give the size of the change. Values of controls
     are means over `N_ERASER_DRAWS` draws, whose variance is part of intervals and tests.
     """
-    from probes.families.interventions.readouts import own_answers, questions_in  # torch
+    from probes.families.interventions.readouts import LossBesideStart, own_answers, questions_in
 
     options = context.options
     sample = sampled_sentences(len(context.corpus.splits["test"]), options.sentences)
-    samples, notes = probed_samples(context, sample)
+    samples, notes = probed_samples(context, sample, texts=True)
     questions = questions_in(context, "test", sample)
     rows: list[Row] = []
     for task in samples:
-        examples = task.context.examples
-        targets = [examples.targets("train")]
-        if has_types(examples):
-            targets.extend(control_labels(examples, "train", range(N_ERASER_DRAWS)))
-        else:
+        control, targets = _control_targets(task)
+        if not targets:
             notes.append(f"{task.name} has no control task: {NO_TYPES}.")
-        passes, sizes = _erasures(task, targets)
-        compared = list(predict_in_passes(context, samples, passes, task.view))
+        passes, sizes = _erasures(task, control, targets)
+        compared = list(predict_in_passes(context, samples, passes, task.view, task.position))
         for task_sample in samples:
             whose = "own" if task_sample is task else "other"
             compared += task_sample.rows(passes, DROP, fit="frozen", probes=whose)
         rows += [*sizes, *mean_of_draws(compared)]
         try:
-            rows += own_answers(context, passes, questions)
+            if task.position:
+                if not questions.texts:
+                    notes.append(_NO_LOSS)
+                rows += own_answers(context, passes, questions, LossBesideStart)
+                rows += _answers_of_texts(context, task, passes, notes)
+            else:
+                rows += own_answers(context, passes, questions)
         except NoHeadError:
             notes.append(NO_HEAD)
     return Measured(rows, facts={"sentences": len(sample)}, notes=list(dict.fromkeys(notes)))
 
 
+def _control_targets(task: ProbedSample) -> tuple[str, list[NDArray[Any]]]:
+    """Name of the control with other labels, and draws of its labels of train, if it has any."""
+    examples = task.context.examples
+    if task.position:  # hardly any text occurs twice, so there are no types
+        rng = np.random.default_rng(0)
+        targets = examples.targets("train")
+        return SHUFFLED, [rng.permutation(targets) for _ in range(N_ERASER_DRAWS)]
+    if not has_types(examples):
+        return CONTROL, []
+    return CONTROL, [*control_labels(examples, "train", range(N_ERASER_DRAWS))]
+
+
+def _answers_of_texts(
+    context: ModelContext, task: ProbedSample, passes: Sequence[ChangedPass], notes: list[str]
+) -> Iterator[Row]:
+    """Drops of the answers that were given, if any; what there is to say is added to notes.
+
+    Raises:
+        NoHeadError: the model has no language-model head.
+        UserError: the answers cannot be told apart.
+    """
+    if not context.options.answers:
+        notes.append("What the model answers is left out: give two answers with --erasure-answers.")
+        return
+    try:
+        rows, note = answer_rows(context, task.context, passes)
+    except NotServedError as error:
+        rows, note = [], f"{error}."
+    notes.append(note)
+    yield from rows
+
+
 def _erasures(
-    task: ProbedSample, targets: Sequence[NDArray[Any]]
+    task: ProbedSample, control: str, others: Sequence[NDArray[Any]]
 ) -> tuple[list[ChangedPass], list[Row]]:
     """The untouched pass, then at each layer the erasure of labels and the controls.
 
     Args:
-        targets: labels of train, then draws of the control task's labels if there is one.
+        control: name of the control with other labels.
+        others: draws of its labels of train; empty for none.
 
     Returns:
         the passes; and rows with the score of each layer's probe and the size of the erasures.
     """
     passes, rows, context = [ChangedPass()], [], task.context
-    axes = {"erased": task.name}
+    axes, targets = {"erased": task.name}, [context.examples.targets("train"), *others]
     for layer in task.layers:
         if score := context.result.at(context.task.metric, layer):
             between = score.low, score.high
@@ -154,7 +199,7 @@ def _erasures(
         columns = [slice(i * width, (i + 1) * width) for i in range(len(targets))]
         labels, *controls = (leace(moments.with_labels(x)) for x in columns)
         change = labels.change(moments)
-        erasers = {LABELS: [labels], **({CONTROL: controls} if controls else {})}
+        erasers = {LABELS: [labels], **({control: controls} if controls else {})}
         erasers[RANDOM] = [random_subspace(moments, change, seed) for seed in range(N_ERASER_DRAWS)]
         passes += erased(erasers, layer, axes, len(passes))
         for name, draws in erasers.items():

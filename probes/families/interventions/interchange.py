@@ -1,7 +1,8 @@
 """Interchange interventions: a part of one prompt's state in place of another's.
 
-The prompts of a pair differ in one token, and so does the continuation that is right. If the answer
-follows the exchanged part, the model uses it (Geiger et al. 2021; CausalGym, Arora et al. 2024).
+The prompts of a pair differ in one token, and so does the continuation that is right; or they are
+texts of two classes, with an answer for each (`interchange_texts.py`). If the answer follows the
+exchanged part, the model uses it (Geiger et al. 2021; CausalGym, Arora et al. 2024).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from probes.families.interventions.interchange_scores import (
     ParadigmScores,
     interchange_rows,
 )
+from probes.families.interventions.interchange_texts import interchange_of_texts
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.measurement import Measured, UseColumn, measurement
 from probes.measurements.pivots import Pivot
@@ -53,7 +55,9 @@ if TYPE_CHECKING:
 _FEWEST = 5
 """Number of training and of test pairs that a paradigm must have."""
 
-_POOLED = {"paradigm": None, "answers": OWN}
+_POOLED = {"paradigm": None, "exchanged": None, "answers": OWN}
+
+_OF_TEXTS = {"exchanged": ..., "answers": OWN}
 
 _UNRELATED = (
     "How far the odds of two unrelated tokens move, in either direction: the mean of "
@@ -72,8 +76,10 @@ def _nothing_stored(
 
 @measurement(
     "interchange",
+    of="model",
+    after="scores",
     version=2,
-    needs=("pairs",),
+    items="pairs",
     options=InterchangeOptions,
     head="needed",
     reads=lambda corpus, options: View("written", ()),
@@ -94,6 +100,13 @@ def _nothing_stored(
         Pivot("log-odds ratio less that of two arbitrary tokens in nats", (RATIO,),
               columns=("direction",), where={**_POOLED, "answers": DIFFERENCE}, apart="at",
               note=f"{_UNRELATED}, is subtracted."),
+        Pivot("log-odds ratio of texts in nats", (RATIO,), columns=("direction",), where=_OF_TEXTS,
+              apart="exchanged",
+              note="How far the odds move from the answer of the base's label to the other, if the "
+              "state of the last token at this layer, or its part along a direction, is that of a "
+              "text of the other class; same class: all of it, of a text of the base's class."),
+        Pivot("texts flipped, %", (FLIPPED,), columns=("direction",), where=_OF_TEXTS,
+              apart="exchanged"),
         Cells("interchange", FLIPPED, across="position", apart="prompt", low=0.0, high=1.0,
               where={"direction": WHOLE_VECTOR, "paradigm": ..., "answers": OWN},
               title="Flipped by the whole vector",
@@ -119,11 +132,17 @@ def interchange(context: ModelContext) -> Measured:
     Axes: ``paradigm``, ``position`` (of the token, from 1) and ``prompt`` (paradigm and tokens);
     or, over all paradigms, ``at``. Further ``direction`` and ``answers``. p-values of log-odds
     ratios are corrected over layers and positions. Pairs that exchange the same word are resampled
-    together.
+    together. Texts have `OWN` answers only, and the task in ``exchanged``; see `interchange_texts`.
 
     Raises:
-        NotServedError: no pairs fit.
+        NotServedError: no pairs or texts fit.
+        UserError: answers to texts are missing, or begin with the same token.
     """
+    return _of_paradigms(context) if context.corpus.items else interchange_of_texts(context)
+
+
+def _of_paradigms(context: ModelContext) -> Measured:
+    """Values of all paradigms of minimal pairs; NotServedError if no pairs fit."""
     causal, sizes = context.model.causal, (context.options.training, context.options.pairs)
     paradigms = contrasts_by_paradigm(context.corpus.items, causal, *sizes)
     texts = (text for parts in paradigms.values() for part in parts for x in part for y in x.texts()

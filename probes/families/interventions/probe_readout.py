@@ -31,9 +31,11 @@ from probes.statistics.sums import side_by_side
 
 if TYPE_CHECKING:
     from probes.common.arrays import Ints
+    from probes.extraction.reading.collectors import Collector
     from probes.extraction.reading.views import Text
     from probes.extraction.reading.windows import Pooling
     from probes.measurements.context import ModelContext, TaskContext
+    from probes.tasks.positions import Position
 
 
 class ProbedSample:
@@ -43,10 +45,12 @@ class ProbedSample:
         context: the task and its scores.
         sentences: numbers of the sentences in the split, ascending.
         split: "dev" for choosing something, else "test".
+        texts: whether tasks of whole texts are used.
 
     Attributes:
         name: name of the task.
         view: name of the view that holds the texts.
+        position: where whole texts are read; None for words.
         layers: layers with a probe.
         numbers: numbers of the examples in the split. Shape (n,).
         texts: text of each example.
@@ -55,9 +59,12 @@ class ProbedSample:
         reason: reason for leaving the task out; empty if it is used.
     """
 
-    def __init__(self, context: TaskContext, sentences: Ints, split: str = "test") -> None:
+    def __init__(
+        self, context: TaskContext, sentences: Ints, split: str = "test", *, texts: bool = False
+    ) -> None:
         self.context, self.split = context, split
         self.name, self.view = context.task.name, context.examples.view
+        self.position = context.task.position
         self.layers = context.layers
         examples = context.examples.splits[split]
         self.numbers = np.flatnonzero(np.isin(examples.sentence, sentences))
@@ -67,7 +74,9 @@ class ProbedSample:
             self.reason = "given vectors cannot be read again"
         elif context.task.site:
             self.reason = "it reads inside blocks"
-        elif context.task.position or self.view not in ("plain", "masked", "cut"):
+        elif texts and self.position and not self.position.is_token_of_text:
+            self.reason = "it is not read at one token of a text; use --positions last"
+        elif (self.position and not texts) or self.view not in ("plain", "masked", "cut"):
             self.reason = "it reads texts of its own"
         elif not len(self.numbers):
             self.reason = f"the sample of {split} has none of its examples"
@@ -93,7 +102,7 @@ class ProbedSample:
 
         Args:
             number: number of the pass.
-            vectors: vectors of words, by layer.
+            vectors: vectors of words or texts, by layer.
             first: first row of each text.
         """
         starts = np.array([first[text] for text in self.texts], dtype=np.int64)
@@ -193,18 +202,23 @@ def _p_values(effects: Sequence[_Effect]) -> dict[int, float]:
 
 
 def probed_samples(
-    context: ModelContext, sentences: Ints, split: str = "test"
+    context: ModelContext, sentences: Ints, split: str = "test", *, texts: bool = False
 ) -> tuple[list[ProbedSample], list[str]]:
     """All scored tasks whose probes can be applied again, and notes about the others.
+
+    Args:
+        texts: see `ProbedSample`.
 
     Raises:
         NotServedError: there is no such task.
     """
-    samples = [ProbedSample(x, sentences, split) for x in context.tasks]
+    samples = [ProbedSample(x, sentences, split, texts=texts) for x in context.tasks]
     usable = [x for x in samples if not x.reason]
+    left_out = [f"{x.name} is left out: {x.reason}" for x in samples if x.reason]
     if not usable:
-        raise NotServedError("no scored task has probes that can be applied to other vectors")
-    return usable, [f"{x.name} is left out: {x.reason}." for x in samples if x.reason]
+        none = "no scored task has probes that can be applied to other vectors"
+        raise NotServedError("; ".join([none, *left_out] if texts else [none]))
+    return usable, [f"{x}." for x in left_out]
 
 
 def predict_in_passes(
@@ -212,17 +226,18 @@ def predict_in_passes(
     samples: Sequence[ProbedSample],
     passes: Sequence[ChangedPass],
     compared_view: str,
+    position: Position | None = None,
 ) -> Iterator[Row]:
-    """Let probes predict from the vectors of words in each pass.
+    """Let probes predict from the vectors of words, or of texts, in each pass.
 
     Args:
-        samples: filled with predictions.
+        samples: filled with predictions; all of words, or all of whole texts.
         compared_view: name of the view whose vectors are compared with the untouched ones.
+        position: where whole texts are read for that.
 
     Yields:
         rows with the similarity of vectors.
     """
-    from probes.extraction.reading.collectors import WordVectors
     from probes.extraction.reading.shards import kept_words
     from probes.extraction.reading.views import view_over
 
@@ -233,20 +248,34 @@ def predict_in_passes(
         view = view_over((text for x in of_view for text in x.texts), name)
         n_words = kept_words(view.texts)
         first = dict(zip(view.texts, (np.cumsum(n_words) - n_words).tolist(), strict=True))
-        task = of_view[0].context
-        collector = WordVectors(task.layers, cast("Pooling", task.result.pooling), "float32")
         untouched: dict[int, Mapping[int, Any]] = {}
-        for number, arrays in read_passes(context, passes, view, collector):
+        for number, arrays in read_passes(context, passes, view, _collector(of_view)):
             changed = passes[number]
-            layers = [layer for layer in task.layers if layer >= changed.layer]
-            vectors = {layer: arrays[layer_part(layer)] for layer in layers}
+            layers = [layer for layer in of_view[0].layers if layer >= changed.layer]
+            vectors = {
+                at: {layer: arrays[layer_part(layer, None, at)] for layer in layers}
+                for at in dict.fromkeys(x.position for x in of_view)
+            }
             for task_sample in of_view:
-                task_sample.take(number, vectors, first)
-            if changed.is_base:
-                untouched[number] = vectors
+                task_sample.take(number, vectors[task_sample.position], first)
+            if name == compared_view and changed.is_base:
+                untouched[number] = vectors[position]
             elif name == compared_view:
                 before = untouched[changed.against[0][0]]
-                yield from vector_similarities(changed, vectors, before)
+                yield from vector_similarities(changed, vectors[position], before)
+
+
+def _collector(samples: Sequence[ProbedSample]) -> Collector:
+    """The collector of the words' vectors, or of those of texts at all positions."""
+    from probes.extraction.reading.collectors import WordVectors
+    from probes.extraction.reading.text_vectors import TextVectors
+
+    task = samples[0].context
+    if positions := dict.fromkeys(x.position for x in samples if x.position):
+        return TextVectors(
+            [(layer, None, x) for x in positions for layer in task.layers], "float32"
+        )
+    return WordVectors(task.layers, cast("Pooling", task.result.pooling), "float32")
 
 
 def vector_similarities(

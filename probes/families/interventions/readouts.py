@@ -7,6 +7,7 @@ verbs; gradients of the loss at each head.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -57,10 +58,12 @@ class ContinuationLogits(Collector):
     Args:
         end: number of tokens before the continuation, of all texts or of each.
         columns: tokens whose logits are kept, by text. Shape (texts, k).
-        layers, places: layers and tokens whose states are kept.
+        layers, places: layers and tokens whose states are kept; None for the token at which answers
+            are read, the last or the masked one.
 
     Attributes:
         rows: number of the text of each row of the running pass.
+        read_at: token of each row at which answers are read.
         n_prefix: number of special tokens before a text.
     """
 
@@ -71,17 +74,23 @@ class ContinuationLogits(Collector):
     model_arguments: ClassVar[Mapping[str, Any]] = {"output_hidden_states": True}
 
     def __init__(
-        self, end: int | Ints, columns: Ints, layers: Sequence[int] = (), places: Sequence[int] = ()
+        self,
+        end: int | Ints,
+        columns: Ints,
+        layers: Sequence[int] = (),
+        places: Sequence[int] | None = (),
     ) -> None:
         self._columns = torch.from_numpy(columns)
         self._ends: list[int] = np.broadcast_to(end, len(columns)).tolist()
-        self._layers, self._places = layers, torch.tensor(places, dtype=torch.long)
+        self._layers, self._n_places = layers, 1 if places is None else len(places)
+        self._places = None if places is None else torch.tensor(places, dtype=torch.long)
         self._head_is_linear: bool | None = None
-        self.rows, self.n_prefix, self._n_suffix = torch.empty(0, dtype=torch.long), 0, 0
+        self.rows, self.read_at = torch.empty((2, 0), dtype=torch.long)
+        self.n_prefix, self._n_suffix = 0, 0
 
     def bytes_of(self, shard: Shard, model: ModelRecord) -> int:
         """Size of logits and states."""
-        n_states = len(shard.texts) * len(self._layers) * len(self._places)
+        n_states = len(shard.texts) * len(self._layers) * self._n_places
         return 4 * (self._columns.numel() + n_states * model.hidden_size)
 
     def start(self, shard: Shard, pieces: Sequence[Pieces]) -> None:
@@ -118,8 +127,9 @@ class ContinuationLogits(Collector):
         return windows.pieces_between(self.n_prefix, self._n_suffix)
 
     def prepare(self, windows: PaddedWindows) -> None:
-        """Keep the numbers of the texts that the next pass reads."""
+        """Keep the numbers of the texts that the next pass reads, and where answers are read."""
         self.rows = windows.text
+        self.read_at = windows.position % windows.inputs["input_ids"].shape[1]
 
     def add(self, windows: PaddedWindows, output: Any) -> None:
         """Keep the logits and states of one pass."""
@@ -127,8 +137,11 @@ class ContinuationLogits(Collector):
         last = last[windows.position.to(last.device)]
         self._logits[windows.text] = self._answers(last, self._columns[windows.text]).cpu()
         if self._layers:
-            at, by_layer = self._places + self.n_prefix, layer_states(output)
-            parts = [by_layer[k][:, at.to(by_layer[k].device)].float().cpu() for k in self._layers]
+            at, by_layer = self.read_at[:, None], layer_states(output)
+            if self._places is not None:
+                at = (self._places + self.n_prefix).expand(len(self.rows), -1)
+            every = torch.arange(len(at))[:, None]
+            parts = [by_layer[k][every, at].float().cpu() for k in self._layers]
             states = torch.stack(parts, dim=1)
             if self._states is None:
                 self._states = states.new_empty(len(self._columns), *states.shape[1:])
@@ -212,7 +225,10 @@ class Questions:
 
 
 def questions_in(context: ModelContext, split: str, sample: Ints) -> Questions:
-    """Words of a sample of sentences; for test also all verbs of the split."""
+    """Words of a sample of sentences; for test also all verbs of the split.
+
+    Chats and other texts with their own special tokens are left out.
+    """
     sentences, verbs, of_verb = context.corpus.splits[split], [], []
     for scored in context.tasks if split == "test" else ():
         if scored.task.name == TASK:
@@ -223,6 +239,7 @@ def questions_in(context: ModelContext, split: str, sample: Ints) -> Questions:
                 if not isinstance(question, str):
                     verbs.append(question)
                     of_verb.append(number)
+    sample = np.array([i for i in sample if not (sentences[i].chat or sentences[i].special)], int)
     texts, words = loss_words([sentences[i] for i in sample], context.model.causal)
     some = [i for i, text in enumerate(texts) if len(words[text])]
     numbers = sample[some], np.array(of_verb, dtype=int)
@@ -233,12 +250,14 @@ def questions_in(context: ModelContext, split: str, sample: Ints) -> Questions:
 def loss_words(sentences: Sequence[Sentence], causal: bool) -> tuple[list[Text], dict[Text, Ints]]:
     """Written texts, and the places of the words whose surprisal is the loss.
 
-    Only words with a letter count. A causal model scores all of them, a masked model a random
-    sample with at least one word per text.
+    Words of whole texts are stretches between spaces. Only words with a letter count. A causal
+    model scores all of them, a masked model a random sample with at least one word per text.
     """
     rng, texts, words = np.random.default_rng(0), [], {}
     for sentence in sentences:
         stretches = tuple(sentence.written or spaced(sentence.words))
+        if sentence.whole:
+            stretches = tuple(re.findall(r"\s*\S+", sentence.words[0]))
         text = Text(stretches, (0, len(stretches)), written=True)
         texts.append(text)
         if text not in words:

@@ -5,16 +5,15 @@ Prompts are bases of minimal pairs, as in `interchange`, or texts and chats of a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from probes.common.errors import UserError
 from probes.examples.examples import NotServedError
 from probes.examples.verb_forms import TASK
-from probes.extraction.reading.views import Text, view_over
-from probes.families.interventions.controls import random_directions
+from probes.extraction.reading.views import view_over
+from probes.families.interventions.controls import half_signs, random_directions, shuffled_halves
 from probes.families.interventions.directions import (
     LEACE,
     MEAN,
@@ -29,6 +28,12 @@ from probes.families.interventions.interchange_pairs import (
     aligned_pairs,
     contrasts_by_paradigm,
     pieces_of,
+)
+from probes.families.interventions.text_prompts import (
+    Prompts,
+    about_answers,
+    text_prompts,
+    two_answers,
 )
 from probes.records.row import Row
 from probes.statistics.partition import partition
@@ -49,50 +54,6 @@ N_NEUTRAL, N_WORDS = 20, 5
 
 Cell = tuple[str, int, float]
 """Direction or control, layer and dose; of random controls the size of the dose."""
-
-
-class Prompts(NamedTuple):
-    """Prompts of a split, each with pairs of answers: the one to steer to, and the other.
-
-    Attributes:
-        texts: texts that begin with the prompts.
-        ends: number of tokens of each prompt. Shape (prompts,).
-        answers: first tokens of the answers.
-        signs: 1 to step along directions, −1 against them. Shape (prompts,).
-        units: words that are exchanged; or twice the document, which is resampled.
-    """
-
-    texts: Sequence[Text]
-    ends: Ints
-    answers: Sequence[Sequence[tuple[int, int]]]
-    signs: Ints
-    units: Sequence[tuple[str, str]]
-
-    def log_odds(
-        self, context: ModelContext, passes: Callable[[int], Sequence[ChangedPass]]
-    ) -> Floats:
-        """Mean log-odds of the answers to steer to against the others. Shape (passes, prompts).
-
-        Args:
-            passes: makes the passes for prompts of one sign.
-        """
-        from probes.families.interventions.readouts import ContinuationLogits
-
-        # Where a prompt has fewer pairs of answers, the same token stands twice and adds nothing.
-        columns = np.zeros((len(self.texts), 2 * max(map(len, self.answers))), dtype=np.int64)
-        for row, pairs in zip(columns, self.answers, strict=True):
-            row[: 2 * len(pairs)] = np.concatenate(pairs)
-        counts = np.array([len(pairs) for pairs in self.answers])
-        by_prompt: dict[int, Floats] = {}
-        for sign in np.unique(self.signs).tolist():
-            rows = np.flatnonzero(self.signs == sign)
-            view = view_over((self.texts[i] for i in rows.tolist()), "written")
-            collector = ContinuationLogits(self.ends[rows], columns[rows])
-            arrays = read_passes(context, passes(sign), view, collector)
-            logits = np.stack([x["logits"].double().numpy() for _, x in arrays])
-            odds = (logits[..., ::2] - logits[..., 1::2]).sum(-1) / counts[rows]
-            by_prompt |= dict(zip(rows.tolist(), odds.T, strict=True))
-        return np.stack([by_prompt[i] for i in range(len(self.texts))], axis=1)
 
 
 class SteeringInput(NamedTuple):
@@ -167,12 +128,7 @@ def task_input(context: ModelContext, task: TaskContext) -> SteeringInput:
     if task.task.site or at.is_bag or at.kind in ("mean", "max"):
         remedy = "leave out --sites" if task.task.site else "use --positions last"
         raise NotServedError(f"{name}: not read at one token of a layer; {remedy}")
-    answers = context.options.answers
-    if len(answers) != 2 or len({"", *answers}) != 3:
-        raise UserError(
-            f"--steering-answers: give two answers, that of {name} {classes[1]!r} first, such as "
-            "--steering-answers ' yes, no'."
-        )
+    two_answers(context, task, "--steering-answers")
     vectors = task.vectors.of(at, None)
     (rows,) = task.examples.rows("train", task.view, vectors)
     spans, targets = SpanRows.of(rows), task.examples.targets("train")
@@ -181,51 +137,13 @@ def task_input(context: ModelContext, task: TaskContext) -> SteeringInput:
         states[layer] = spans.means(vectors.layer(layer)).double().numpy(), targets
         if task.spec.family == "linear":
             probes[layer] = folded(task.parameters([layer]), layer, task.task.kind)[0][0][0]
-    dev, test = (_prompts(context, task, split) for split in ("dev", "test"))
-    note = (
-        f"{name}: {classes[1]!r} is the positive class, with the answer {answers[0]!r}; the other "
-        f"is {answers[1]!r}. A prompt with its answer: {test.texts[0].words[0][-80:]!r}."
-    )
+    n, flag = context.options.examples, "--steering-answers"
+    dev, test = (text_prompts(context, task, x, n, flag)[0] for x in ("dev", "test"))
+    note = about_answers(context, task, test)
     axes = {"steered": name}
     steps = _steps(context, axes, states, paired=False, probes=probes)
     units = task.examples.splits["test"].partition.clusters
     return SteeringInput(axes, dev, test, *steps, units, note)
-
-
-def _prompts(context: ModelContext, task: TaskContext, split: str) -> Prompts:
-    """Random texts of a split with the prompt behind them, if they fit into the model's window."""
-    options, part = context.options, task.examples.splits[split]
-    assert context.tokenizer is not None, "given vectors have no language-model head"
-    texts, ends, tokens, numbers = [], [], [], []
-    flag = f"--steering-answers {','.join(options.answers)}"
-    for number in np.random.default_rng(0).permutation(len(part.texts)).tolist():
-        text = part.texts[number]
-        # A chat ends with the header of an answer.
-        before = context.tokenizer.chats.render(text.words[0]).text if text.chat else text.words[0]
-        versions = [
-            Text((before + options.prompt + x,), (0, 1), written=True, special=text.rendered)
-            for x in ("", *options.answers)
-        ]
-        pieces = pieces_of(context, versions)
-        if len(pieces) < len(versions) or versions[1] in texts:
-            continue
-        prompt, *both = (pieces[version].ids.tolist() for version in versions)
-        differ = (i for i, two in enumerate(zip(*both, strict=False)) if two[0] != two[1])
-        if (end := next(differ, len(prompt) + 1)) > len(prompt):
-            raise UserError(f"{flag}: they begin with the same token after a prompt; give others.")
-        if not context.model.causal and any(len(ids) > end + 1 for ids in both):
-            raise UserError(f"{flag}: a masked model answers with one token; give whole tokens.")
-        texts.append(versions[1])
-        ends.append(end)
-        tokens.append([(both[0][end], both[1][end])])
-        numbers.append(number)
-        if len(texts) == options.examples:
-            break
-    if not texts:
-        raise NotServedError(f"{task.task.name}: no prompt of {split} fits into the model's window")
-    documents = part.partition.of_sentence[part.sentence[numbers]].tolist()
-    units = [(str(x), str(x)) for x in documents]
-    return Prompts(texts, np.array(ends), tokens, np.ones(len(texts), int), units)
 
 
 def changes_of(
@@ -319,11 +237,10 @@ def _steps(
         mean = means[1] - means[0]
         if paired:
             differences = (x[1::2] - x[::2]) * (z[1::2] - z[::2])[:, None]
-            shuffled = _half_signs(len(differences), options.draws, rng) @ differences
+            shuffled = half_signs(len(differences), options.draws, rng) @ differences
         else:
             differences = (x - means[1 - z]) * (2 * z - 1)[:, None]
-            classes = x[z == 0], x[z == 1]
-            shuffled = sum(_half_signs(len(one), options.draws, rng) @ one for one in classes)
+            shuffled = shuffled_halves(x, z, options.draws, rng)
         agreement = float((_units(differences) @ _units(mean)).mean())
         rows.append(Row("steering_agreement", agreement, layer, split="train", axes=axes))
         vectors = {name: read.sum(0) for name, (read, _) in class_directions(x, z).items()}
@@ -341,17 +258,6 @@ def _steps(
             steps[SHUFFLED, layer, size] = size * length * _units(shuffled)
         steps |= {(NORM, layer, dose): dose * mean[None] for dose in options.doses}
     return steps, rows
-
-
-def _half_signs(n: int, draws: int, rng: np.random.Generator) -> Floats:
-    """Signs that exchange the classes of a random half of examples; they add up to 0. (draws, n).
-
-    Otherwise, shuffled classes would keep a part of the class difference, and where nothing else
-    differs, all of it.
-    """
-    signs = rng.permuted(np.tile(np.arange(n) % 2 * 2.0 - 1, (draws, 1)), axis=1)
-    centred: Floats = signs - signs.mean(1, keepdims=True)
-    return centred
 
 
 def _units(vectors: Floats) -> Floats:

@@ -1,0 +1,199 @@
+"""Interchange of the last token's state between texts or chats of two classes.
+
+Each base is a test text with a prompt behind it; its source is a random one of the other class. The
+answers are given, one for each class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from probes.examples.examples import NotServedError
+from probes.extraction.reading.views import view_over
+from probes.families.interventions.changes import exchanged, projection
+from probes.families.interventions.controls import random_directions, shuffled_halves
+from probes.families.interventions.directions import (
+    LEACE,
+    MEAN,
+    PROBE,
+    RANDOM,
+    SHUFFLED,
+    WHOLE_VECTOR,
+    class_directions,
+)
+from probes.families.interventions.experiment import (
+    ChangedPass,
+    exchange_rows,
+    read_passes,
+    resampling_units,
+)
+from probes.families.interventions.interchange_scores import FLIPPED, LAST, MASKED, OWN, RATIO
+from probes.families.interventions.text_prompts import Prompts, about_answers, text_prompts
+from probes.measurements.measurement import Measured
+from probes.statistics.of_families.strata import Strata
+from probes.statistics.partition import FEWEST
+
+if TYPE_CHECKING:
+    import torch
+    from numpy.typing import NDArray
+
+    from probes.common.arrays import Floats, Ints
+    from probes.measurements.context import ModelContext, TaskContext
+    from probes.records.row import Row
+
+FLAG = "--interchange-answers"
+
+SAME_CLASS = "same class"
+"""Control: the whole state of a source of the base's own class."""
+
+_NAMES = WHOLE_VECTOR, MEAN, PROBE, LEACE, SHUFFLED, RANDOM, SAME_CLASS
+
+
+class TextStates(NamedTuple):
+    """Prompts of some texts, in the untouched model.
+
+    Attributes:
+        classes: shape (n,).
+        states: of the token at which answers are read. Shape (n, layers, H).
+        log_odds: log p(answer of class 1) − log p(answer of class 0). Shape (n,).
+    """
+
+    prompts: Prompts
+    classes: Ints
+    states: torch.Tensor
+    log_odds: Floats
+
+    @classmethod
+    def of(cls, context: ModelContext, task: TaskContext, split: str, n: int) -> TextStates:
+        """Up to n random texts of a split whose labels train has; see `text_prompts`."""
+        from probes.families.interventions.readouts import ContinuationLogits
+
+        prompts, examples = text_prompts(context, task, split, n, FLAG)
+        classes = task.examples.targets(split)[examples]
+        prompts, classes = prompts.some(np.flatnonzero(classes >= 0)), classes[classes >= 0]
+        view, columns = view_over(prompts.texts, "written"), prompts.columns
+        collector = ContinuationLogits(prompts.ends, columns, context.layers, None)
+        ((_, arrays),) = read_passes(context, [ChangedPass()], view, collector)
+        logits = arrays["logits"].double().numpy()
+        return cls(prompts, classes, arrays["states"][:, :, 0], logits[:, 0] - logits[:, 1])
+
+
+def interchange_of_texts(context: ModelContext) -> Measured:
+    """Answers that follow the last token's state of a text of the other class, by task.
+
+    Raises:
+        NotServedError: no task can be measured.
+        UserError: there are no two answers, or they begin with the same token.
+    """
+    rows: list[Row] = []
+    notes: list[str] = []
+    n_pairs = 0
+    for task in context.tasks:
+        try:
+            of_task, n, note = _task_rows(context, task)
+        except NotServedError as error:
+            notes.append(f"{error}.")
+            continue
+        rows += of_task
+        notes.append(note)
+        n_pairs += n
+    if not rows:
+        raise NotServedError(" ".join(notes).rstrip(".") or "there is no task of texts")
+    return Measured(rows, facts={"pairs": n_pairs}, notes=notes)
+
+
+def _task_rows(context: ModelContext, task: TaskContext) -> tuple[list[Row], int, str]:
+    """Rows of a task, the number of its pairs, and a sentence."""
+    name, classes, options = task.task.name, task.examples.classes, context.options
+    if len(classes) != 2 or task.task.kind != "classification" or not task.task.position:
+        raise NotServedError(f"{name}: only texts of two classes are exchanged")
+    train = TextStates.of(context, task, "train", options.training)
+    pool = TextStates.of(context, task, "test", 2 * options.pairs)
+    if min(np.bincount(x.classes, minlength=2).min() for x in (train, pool)) < 2:
+        raise NotServedError(f"{name}: fewer than two texts of a class fit, in train or in test")
+    n = min(options.pairs, len(pool.classes))
+    sources = {own: _sources(pool.classes, n, own_class=own) for own in (False, True)}
+    side, bases = 2 * pool.classes - 1, pool.prompts.some(np.arange(n))
+    odds, is_right = _exchanged_log_odds(context, train, pool, sources), side * pool.log_odds > 0
+    right = is_right[:n] & is_right[sources[False]]
+    rows = _rows(context, task, bases, odds * side[:n], right)
+    of_pairs = f"Of {n:,} pairs of texts, {right.sum():,} were answered right."
+    return list(rows), n, f"{about_answers(context, task, bases)} {of_pairs}"
+
+
+def _sources(classes: Ints, n: int, *, own_class: bool) -> Ints:
+    """Sources of the first n texts, of their own class or of the other, in turn; never itself."""
+    sources = np.zeros(n, dtype=np.int64)
+    for k in (0, 1):
+        of_class = np.flatnonzero(classes[:n] == k)
+        candidates = np.flatnonzero(classes == (k if own_class else 1 - k))
+        sources[of_class] = candidates[(np.arange(len(of_class)) + own_class) % len(candidates)]
+    return sources
+
+
+def _exchanged_log_odds(
+    context: ModelContext,
+    train: TextStates,
+    pool: TextStates,
+    sources: Mapping[bool, Ints],
+) -> Floats:
+    """Log-odds of bases, untouched and exchanged. Shape (1 + layers × names, n).
+
+    Args:
+        pool: the first n are bases.
+        sources: of the other class (False), and of the same (True). Each (n,).
+    """
+    from probes.families.interventions.readouts import ContinuationLogits
+
+    n = len(sources[False])
+    prompts = pool.prompts.some(np.arange(n))
+    logits = ContinuationLogits(prompts.ends, prompts.columns)
+    # Untouched bases are read in the same batches, lest differences in rounding count as changes.
+    passes = [ChangedPass()]
+    for i, layer in enumerate(context.layers):
+        x = train.states[:, i].double().numpy()
+        z, rng = train.classes, np.random.default_rng(layer)
+        mean = x[z == 1].mean(0) - x[z == 0].mean(0)
+        by_name = class_directions(x, z)
+        by_name[SHUFFLED] = projection(shuffled_halves(x, z, n, rng))
+        by_name[RANDOM] = random_directions(mean, n, rng)
+        for name in _NAMES:
+            source = pool.states[sources[name == SAME_CLASS], i]
+            passes.append(exchanged(logits, layer, None, source, by_name.get(name)))
+    read = read_passes(context, passes, view_over(prompts.texts, "written"), logits)
+    by_pass = np.stack([x["logits"].double().numpy() for _, x in read])
+    log_odds: Floats = by_pass[..., 0] - by_pass[..., 1]
+    return log_odds
+
+
+def _rows(
+    context: ModelContext,
+    task: TaskContext,
+    bases: Prompts,
+    log_odds: Floats,
+    right: NDArray[np.bool_],
+) -> Iterator[Row]:
+    """Means over bases, whose documents are resampled; p is corrected over layers.
+
+    Args:
+        log_odds: of the answer of the base's label against the other; see `_exchanged_log_odds`.
+        right: whether base and source were answered right. Shape (bases,).
+    """
+    strata = Strata.of(resampling_units(bases.units), [""] * len(bases.units))
+    everything, layers = np.arange(len(bases.units)), context.layers
+    enough = strata.n_clusters(everything) >= FEWEST
+    before, changed = log_odds[0], log_odds[1:].reshape(len(layers), len(_NAMES), -1)
+    units = task.examples.splits["test"].partition.clusters, "texts"
+    at = {"exchanged": task.task.name, "at": LAST if context.model.causal else MASKED}
+    for i, name in enumerate(_NAMES):
+        cells = [(layer, {**at, "direction": name, "answers": OWN}) for layer in layers]
+        ratio, follows = (before - changed[:, i]).T, ((1 - np.sign(changed[:, i])) / 2).T
+        yield from exchange_rows(
+            RATIO, ratio, strata, everything, cells, tested=enough, words=units
+        )
+        yield from exchange_rows(
+            FLIPPED, follows, strata, np.flatnonzero(right), cells, tested=False, words=units
+        )

@@ -1,0 +1,156 @@
+"""Prompts with two answers each, and their log-odds in changed passes; prompts made of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from probes.common.errors import UserError
+from probes.examples.examples import NotServedError
+from probes.extraction.reading.views import Text, view_over
+from probes.families.interventions.experiment import ChangedPass, read_passes
+from probes.families.interventions.interchange_pairs import pieces_of
+
+if TYPE_CHECKING:
+    from probes.common.arrays import Floats, Ints
+    from probes.measurements.context import ModelContext, TaskContext
+
+
+class Prompts(NamedTuple):
+    """Prompts of a split, each with pairs of answers: the one to steer to, and the other.
+
+    Attributes:
+        texts: texts that begin with the prompts.
+        ends: number of tokens of each prompt. Shape (prompts,).
+        answers: first tokens of the answers.
+        signs: 1 to step along directions, −1 against them. Shape (prompts,).
+        units: words that are exchanged; or twice the document, which is resampled.
+    """
+
+    texts: Sequence[Text]
+    ends: Ints
+    answers: Sequence[Sequence[tuple[int, int]]]
+    signs: Ints
+    units: Sequence[tuple[str, str]]
+
+    def some(self, rows: Ints) -> Prompts:
+        """Some of the prompts."""
+        texts, answers = [self.texts[i] for i in rows], [self.answers[i] for i in rows]
+        units = [self.units[i] for i in rows]
+        return Prompts(texts, self.ends[rows], answers, self.signs[rows], units)
+
+    @property
+    def columns(self) -> Ints:
+        """Tokens of the first pair of answers. Shape (prompts, 2)."""
+        return np.array([pairs[0] for pairs in self.answers])
+
+    def log_odds(
+        self, context: ModelContext, passes: Callable[[int], Sequence[ChangedPass]]
+    ) -> Floats:
+        """Mean log-odds of the answers to steer to against the others. Shape (passes, prompts).
+
+        Args:
+            passes: makes the passes for prompts of one sign.
+        """
+        from probes.families.interventions.readouts import ContinuationLogits
+
+        # Where a prompt has fewer pairs of answers, the same token stands twice and adds nothing.
+        columns = np.zeros((len(self.texts), 2 * max(map(len, self.answers))), dtype=np.int64)
+        for row, pairs in zip(columns, self.answers, strict=True):
+            row[: 2 * len(pairs)] = np.concatenate(pairs)
+        counts = np.array([len(pairs) for pairs in self.answers])
+        by_prompt: dict[int, Floats] = {}
+        for sign in np.unique(self.signs).tolist():
+            rows = np.flatnonzero(self.signs == sign)
+            view = view_over((self.texts[i] for i in rows.tolist()), "written")
+            collector = ContinuationLogits(self.ends[rows], columns[rows])
+            arrays = read_passes(context, passes(sign), view, collector)
+            logits = np.stack([x["logits"].double().numpy() for _, x in arrays])
+            odds = (logits[..., ::2] - logits[..., 1::2]).sum(-1) / counts[rows]
+            by_prompt |= dict(zip(rows.tolist(), odds.T, strict=True))
+        return np.stack([by_prompt[i] for i in range(len(self.texts))], axis=1)
+
+
+def two_answers(context: ModelContext, task: TaskContext, flag: str) -> tuple[str, str]:
+    """The answer of the positive class, the second one, and that of the other.
+
+    Args:
+        flag: the flag that gives them.
+
+    Raises:
+        UserError: there are no two.
+    """
+    answers = context.options.answers
+    if len(answers) != 2 or len({"", *answers}) != 3:
+        raise UserError(
+            f"{flag}: give two answers, that of {task.task.name} {task.examples.classes[1]!r} "
+            f"first, such as {flag} ' yes, no'."
+        )
+    positive, other = answers
+    return positive, other
+
+
+def about_answers(context: ModelContext, task: TaskContext, prompts: Prompts) -> str:
+    """Sentences on the classes of a task, their answers, and a prompt with its answer."""
+    positive, other = context.options.answers
+    return (
+        f"{task.task.name}: {task.examples.classes[1]!r} is the positive class, with the answer "
+        f"{positive!r}; the other is {other!r}. A prompt with its answer: "
+        f"{prompts.texts[0].words[0][-80:]!r}."
+    )
+
+
+def text_prompts(
+    context: ModelContext, task: TaskContext, split: str, n: int, flag: str
+) -> tuple[Prompts, Ints]:
+    """Up to n random texts of a split with the prompt behind them, if they fit into the window.
+
+    Args:
+        context: `prompt` and `answers` are among its options.
+        flag: the flag that gives the answers.
+
+    Returns:
+        the prompts, and the number of each one's example in the split (prompts,).
+
+    Raises:
+        NotServedError: no text fits.
+        UserError: there are no two answers, or they begin with the same token.
+    """
+    answers, part = two_answers(context, task, flag), task.examples.splits[split]
+    texts, ends, tokens, numbers = [], [], [], []
+    for number in np.random.default_rng(0).permutation(len(part.texts)).tolist():
+        versions = _with_answers(context, part.texts[number], answers)
+        pieces = pieces_of(context, versions)
+        if len(pieces) < len(versions) or versions[1] in texts:
+            continue
+        prompt, *both = (pieces[version].ids.tolist() for version in versions)
+        differ = (i for i, two in enumerate(zip(*both, strict=False)) if two[0] != two[1])
+        wrong = f"{flag} {','.join(answers)}"
+        if (end := next(differ, len(prompt) + 1)) > len(prompt):
+            raise UserError(f"{wrong}: they begin with the same token after a prompt; give others.")
+        if not context.model.causal and any(len(ids) > end + 1 for ids in both):
+            raise UserError(f"{wrong}: a masked model answers with one token; give whole tokens.")
+        texts.append(versions[1])
+        ends.append(end)
+        tokens.append([(both[0][end], both[1][end])])
+        numbers.append(number)
+        if len(texts) == n:
+            break
+    if not texts:
+        raise NotServedError(f"{task.task.name}: no prompt of {split} fits into the model's window")
+    documents = part.partition.of_sentence[part.sentence[numbers]].tolist()
+    units = [(str(x), str(x)) for x in documents]
+    prompts = Prompts(texts, np.array(ends), tokens, np.ones(len(texts), int), units)
+    return prompts, np.array(numbers)
+
+
+def _with_answers(context: ModelContext, text: Text, answers: Sequence[str]) -> list[Text]:
+    """The prompt of a text alone, and with each answer; a chat ends with the header of one."""
+    assert context.tokenizer is not None, "given vectors have no language-model head"
+    before = context.tokenizer.chats.render(text.words[0]).text if text.chat else text.words[0]
+    return [
+        Text((before + context.options.prompt + x,), (0, 1), written=True, special=text.rendered)
+        for x in ("", *answers)
+    ]

@@ -1,0 +1,233 @@
+"""Erased labels of texts, by hooks on a plain model and LEACE of its authors."""
+
+import csv
+from itertools import product
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from concept_erasure import LeaceFitter
+from measuring import command_line, measure
+from plain_passes import stored_probe
+from sklearn.linear_model import LogisticRegression
+from test_steering import ANSWERS, TEXTS, texts  # noqa: F401
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from probes.cli.main import main
+from probes.common.errors import UserError
+from probes.data.sentence import Sentence
+from probes.families.interventions.changes import NOTHING
+from probes.families.interventions.erasure import DROP, LABELS, RANDOM, SHUFFLED
+from probes.families.interventions.erasure_answers import ANSWER
+from probes.families.interventions.experiment import LOG_ODDS, LOSS
+from probes.families.interventions.readouts import loss_words
+
+TASK, LAST = "label@last", 2
+
+
+def erasure_run(model, corpus, folder, settings=TEXTS, **options):
+    return measure("erasure", model, corpus, folder, options={"erasure": options}, **settings)
+
+
+class PlainModel:
+    """A GPT-2 by transformers alone, and the texts of train and test with their classes.
+
+    Args:
+        kind: "texts", before which scores need a start token, or "chats", which end with a header.
+    """
+
+    def __init__(self, folder, kind):
+        self.model = AutoModelForCausalLM.from_pretrained(folder / "model").eval()
+        self.tokenizer = AutoTokenizer.from_pretrained(folder / "model")
+        self.header = " they" if kind == "chats" else ""
+        self.start = [self.tokenizer.eos_token_id] if kind == "texts" else []
+        with (folder / "texts.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        self.texts, self.many = {}, {}
+        for split in ("train", "test"):
+            of_split = [x for x in rows if x["split"] == split]
+            self.texts[split] = [x["text"] + self.header for x in of_split]
+            self.many[split] = np.array([x["label"] == "many" for x in of_split])
+        body = self.model.transformer
+        self.modules = [body.drop, body.h[0], body.ln_f]
+
+    def ids(self, text):
+        return self.tokenizer(text, add_special_tokens=False)["input_ids"]
+
+    def states(self, split):
+        """States of the last tokens at all layers, read without a start token. (layers, n, H)."""
+        caught = [[] for _ in self.modules]
+
+        def catch(module, _, output):  # after a hook that changes it
+            hidden = output[0] if isinstance(output, tuple) else output
+            caught[self.modules.index(module)].append(hidden[0, -1].double().numpy())
+
+        hooks = [module.register_forward_hook(catch) for module in self.modules]
+        with torch.no_grad():
+            for text in self.texts[split]:
+                self.model(torch.tensor([self.ids(text)]))
+        for hook in hooks:
+            hook.remove()
+        return np.array(caught)
+
+    def logits(self, text):
+        """Logits after the start token, if any, and every token of a text."""
+        with torch.no_grad():
+            return self.model(torch.tensor([self.start + self.ids(text)])).logits[0].double()
+
+    def erased_at(self, layer, eraser, n_start):
+        def erase(_, __, output):
+            hidden = output[0] if isinstance(output, tuple) else output
+            changed = torch.stack([eraser(x.double()) for x in hidden]).float()
+            hidden = torch.cat([hidden[:, :n_start], changed[:, n_start:]], dim=1)
+            return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
+
+        return self.modules[layer].register_forward_hook(erase)
+
+    def answers(self):
+        """Log-odds of the own answer against the other of each test text."""
+        first, second = self.ids(" dance laugh")
+        ends = [self.logits(x if self.header else x + " they")[-1] for x in self.texts["test"]]
+        odds = np.array([float(x[first] - x[second]) for x in ends])
+        return np.where(self.many["test"], odds, -odds)
+
+    def loss(self):
+        """Loss of all tokens of test texts that something precedes."""
+        losses = []
+        for text in self.texts["test"]:
+            ids = self.start + self.ids(text)
+            log_p = self.logits(text).log_softmax(-1)
+            losses += [-float(log_p[i - 1, ids[i]]) for i in range(1, len(ids))]
+        return np.mean(losses)
+
+
+def leace_of_authors(states, many):
+    exact = {"dtype": torch.float64, "svd_tol": 1e-10, "constrain_cov_trace": False}
+    fitter = LeaceFitter(states.shape[1], 2, **exact)
+    fitter.update(torch.from_numpy(states), torch.from_numpy(np.eye(2)[many.astype(int)]))
+    return fitter.eraser
+
+
+@pytest.fixture(scope="module", params=["texts", "chats"])
+def measured(texts, request, tmp_path_factory):  # noqa: F811
+    """A run with all answers, its rows by metric, layer, eraser and control; and a plain model."""
+    corpus, settings, options = texts / "texts.csv", TEXTS, ANSWERS
+    if request.param == "chats":
+        corpus, settings = texts / "chats.jsonl", {**TEXTS, "text": "", "messages": "chat"}
+        options = {"answers": ANSWERS["answers"]}
+    folder = tmp_path_factory.mktemp("erasure")
+    run = erasure_run(texts / "model", corpus, folder, settings, **options)
+    rows = {
+        (x.metric, x.layer, x.axes.get("eraser"), x.axes.get("less"), x.axes.get("at")): x
+        for x in run.record.rows
+    }
+    return SimpleNamespace(run=run, rows=rows, plain=PlainModel(texts, request.param))
+
+
+def test_erased_at_each_layer_texts_lose_as_much_as_in_a_plain_model(measured):
+    """Probes, loss and answers, each before minus after."""
+    plain, probes = (
+        measured.plain,
+        {k: stored_probe(measured.run.folder, TASK, k) for k in (0, 1, 2)},
+    )
+    train, test, many = plain.states("train"), plain.states("test"), plain.many["test"]
+    labels = np.where(many, "many", "few")
+    before, loss = plain.answers(), plain.loss()
+    for layer in (0, 1, LAST):
+        eraser = leace_of_authors(train[layer], plain.many["train"])
+        hook = plain.erased_at(layer, eraser, 0)
+        erased = plain.states("test")
+        hook.remove()
+        hook = plain.erased_at(layer, eraser, len(plain.start))
+        after, loss_after = plain.answers(), plain.loss()
+        hook.remove()
+
+        def row(metric, at=None, layer=layer):
+            return measured.rows[metric, layer, LABELS, NOTHING, at]
+
+        for at in range(layer, LAST + 1):
+            scores = [
+                (probes[at].predict(x[at].astype("float32")) == labels).mean()
+                for x in (test, erased)
+            ]
+            assert row(DROP, at).value == pytest.approx(scores[0] - scores[1], abs=0.04)
+        assert row(LOG_ODDS).value == pytest.approx((before - after).mean(), abs=2e-3, rel=5e-3)
+        assert row(LOG_ODDS).n == len(many)
+        drop = (before > 0).mean() - (after > 0).mean()
+        assert row(ANSWER).value == pytest.approx(drop, abs=0.04)
+        if plain.start:
+            assert row(LOSS).value == pytest.approx(loss_after - loss, abs=2e-3, rel=5e-3)
+        assert np.abs(before - after).max() > 0.01
+
+
+def test_no_new_probe_decodes_erased_labels_there(measured):
+    plain = measured.plain
+    train, many = plain.states("train")[1], plain.many["train"]
+    hook = plain.erased_at(1, leace_of_authors(train, many), 0)
+    left = plain.states("train")[1]
+    hook.remove()
+    fresh = [LogisticRegression(C=np.inf, max_iter=5000).fit(x, many) for x in (train, left)]
+    assert fresh[0].score(train, many) > 0.75
+    assert fresh[1].score(left, many) <= max(many.mean(), 1 - many.mean()) + 1e-9
+
+
+def test_controls_are_shuffled_labels_and_random_directions(measured):
+    rows = measured.rows
+    for metric, control in product((LOG_ODDS, ANSWER), (SHUFFLED, RANDOM)):
+        own, other, less = (
+            rows[metric, 1, *x, None]
+            for x in ((LABELS, NOTHING), (control, NOTHING), (LABELS, control))
+        )
+        assert less.value == pytest.approx(own.value - other.value, abs=1e-6)
+        assert less.low < less.value < less.high
+    sizes = {x: rows["erased_variance", 1, x, None, None].value for x in (LABELS, SHUFFLED, RANDOM)}
+    assert sizes[RANDOM] == pytest.approx(sizes[LABELS])
+    assert sizes[SHUFFLED] != sizes[LABELS]
+    assert rows["erased_rank", 1, SHUFFLED, None, None].value == 1
+    assert rows[DROP, 1, LABELS, SHUFFLED, LAST].n == 30
+    notes = measured.run.record.notes
+    left_out = "The loss of chats, and of other texts with special tokens, is left out." in notes
+    assert left_out == bool(measured.plain.header) == ((LOSS, 1, LABELS, NOTHING, None) not in rows)
+    (note,) = (x for x in notes if "positive class" in x)
+    assert "label@last: 'many' is the positive class, with the answer ' dance'" in note
+    right = (measured.plain.answers() > 0).mean()
+    assert f"Untouched, the model gives {right:.0%} of 30 texts the answer of their label." in note
+
+
+def test_without_answers_a_note_says_how_to_get_them(texts, tmp_path):  # noqa: F811
+    settings = {**TEXTS, "positions": ("last", "last:2")}
+    record = erasure_run(texts / "model", texts / "texts.csv", tmp_path, settings).record
+    assert "What the model answers is left out: give two answers with --erasure-answers." in (
+        record.notes
+    )
+    metrics = {x.metric for x in record.rows}
+    assert LOSS in metrics
+    assert not {LOG_ODDS, ANSWER} & metrics
+    # Both positions are read in one pass, and each is erased by its own eraser.
+    drops = [x.axes for x in record.rows if x.metric == DROP]
+    pairs = {(x["erased"], x["predicts"], x["probes"]) for x in drops}
+    names = TASK, "label@last:2"
+    assert pairs == {(x, y, "own" if x == y else "other") for x in names for y in names}
+
+
+def test_answers_that_begin_alike_are_refused(texts, tmp_path):  # noqa: F811
+    for answers, message in (("one", "give two answers, that of label@last 'many' first"),
+                             (" dance, dance now", "they begin with the same token")):  # fmt: skip
+        with pytest.raises(UserError, match=f"--erasure-answers.*{message}"):
+            erasure_run(texts / "model", texts / "texts.csv", tmp_path, answers=answers)
+
+
+def test_means_are_refused(texts, tmp_path, capsys):  # noqa: F811
+    flags = ["--text", "text", "--label", "label", "--positions", "mean", "--evidence", "none"]
+    main(command_line("erasure", texts / "model", texts / "texts.csv", tmp_path, *flags))
+    message = "label@mean is left out: it is not read at one token of a text; use "
+    assert message + "--positions last" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_masked_model_does_not_lose_all_words_of_a_text_at_once():
+    text = "One of ten  words\nis hidden, and the others are read ."
+    (whole,), words = loss_words([Sentence("a", "en", (text,), whole=True)], causal=False)
+    assert "".join(whole.words) == text
+    assert len(whole.words) == 12
+    assert len(words[whole]) == 2  # 15 % of 11 with a letter

@@ -1,0 +1,183 @@
+"""Interchange of the last token of texts, by hooks on a plain model, and by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from measuring import command_line, measure
+from test_steering import ANSWERS, TEXTS, texts  # noqa: F401
+from test_text_erasure import PlainModel
+
+from probes.cli.main import main
+from probes.common.errors import UserError
+from probes.families.interventions import ErasureOptions, InterchangeOptions
+from probes.families.interventions import interchange_texts as module
+from probes.families.interventions.directions import (
+    LEACE,
+    MEAN,
+    PROBE,
+    RANDOM,
+    SHUFFLED,
+    class_directions,
+)
+from probes.families.interventions.directions import WHOLE_VECTOR as WHOLE
+from probes.families.interventions.interchange_scores import FLIPPED, LAST, RATIO
+from probes.families.interventions.interchange_texts import SAME_CLASS
+
+LAYERS = 0, 1, 2
+
+
+def interchange_run(folder, output, settings=TEXTS, corpus="texts.csv", **options):
+    options = {"interchange": {"pairs": 30, **options}}
+    return measure(
+        "interchange", folder / "model", folder / corpus, output, options=options, **settings
+    )
+
+
+@pytest.fixture(scope="module", params=["texts", "chats"])
+def measured(texts, request, tmp_path_factory):  # noqa: F811
+    """A run, its rows, and the bases and sources that it exchanged."""
+    corpus, settings, options = "texts.csv", TEXTS, ANSWERS
+    if request.param == "chats":
+        corpus, settings = "chats.jsonl", {**TEXTS, "text": "", "messages": "chat"}
+        options = {"answers": ANSWERS["answers"]}
+    seen, pairs_of = {}, module._exchanged_log_odds
+
+    def kept(context, train, pool, sources):
+        seen.update(pool=pool, sources=sources, bases=np.arange(30))
+        own = dict.fromkeys((False, True), np.arange(30))
+        seen["with itself"] = pairs_of(context, train, pool, own)
+        return pairs_of(context, train, pool, sources)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_exchanged_log_odds", kept)
+        run = interchange_run(texts, tmp_path_factory.mktemp("a"), settings, corpus, **options)
+    rows = {(x.metric, x.axes["direction"], x.layer): x for x in run.record.rows}
+    plain = PlainModel(texts, request.param)
+    return SimpleNamespace(run=run, rows=rows, plain=plain, **seen)
+
+
+def test_the_last_tokens_state_is_exchanged_as_in_a_plain_model(measured):
+    """Whole, and along the mean difference of all training texts, at every layer."""
+    plain, pool = measured.plain, measured.pool
+    first, second = plain.ids(" dance laugh")
+
+    def prompts(split):
+        return [x if plain.header else x + " they" for x in plain.texts[split]]
+
+    def read(text, change=None, layer=0):
+        """Log-odds and last states of all layers, with one of them replaced."""
+        caught = []
+
+        def replace(module, _, output):
+            hidden = (output[0] if isinstance(output, tuple) else output).clone()
+            if change is not None and module is plain.modules[layer]:
+                hidden[0, -1] = change(hidden[0, -1].double()).float()
+            caught.append(hidden[0, -1].double())
+            return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
+
+        hooks = [x.register_forward_hook(replace) for x in plain.modules]
+        logits = plain.logits(text)[-1]
+        for hook in hooks:
+            hook.remove()
+        return float(logits[first] - logits[second]), caught
+
+    test = [x.words[0].removesuffix(" dance") for x in pool.prompts.texts]
+    assert sorted(test) == sorted(prompts("test"))
+    many = np.array([dict(zip(prompts("test"), plain.many["test"], strict=True))[x] for x in test])
+    assert np.array_equal(many, pool.classes == 1)
+    train = torch.stack([torch.stack(read(x)[1]) for x in prompts("train")])
+    is_many = torch.from_numpy(plain.many["train"])
+    untouched = [read(x) for x in test]
+    side = np.where(many, 1, -1)
+    before = side * np.array([x for x, _ in untouched])
+    other = measured.sources[False]
+    right = (before > 0) & (before[other] > 0)
+    assert 0 < right.sum() < 30
+    for layer in LAYERS:
+        mean = train[is_many, layer].mean(0) - train[~is_many, layer].mean(0)
+        unit = mean / mean.norm()
+        changes = {
+            WHOLE: lambda h, s: s,
+            MEAN: lambda h, s, unit=unit: h + ((s - h) @ unit) * unit,
+        }
+        for name, change in changes.items():
+            after = side * np.array(
+                [
+                    read(x, lambda h, s=untouched[j][1][layer], f=change: f(h, s), layer)[0]
+                    for x, j in zip(test, other, strict=True)
+                ]
+            )
+            row, flipped = (measured.rows[x, name, layer] for x in (RATIO, FLIPPED))
+            assert row.value == pytest.approx((before - after).mean(), abs=2e-3, rel=5e-3)
+            assert flipped.value == pytest.approx((after[right] < 0).mean(), abs=1e-9)
+            assert (row.n, flipped.n) == (30, right.sum())
+            assert row.axes["exchanged"] == "label@last"
+            assert row.axes["at"] == LAST
+            assert row.p is not None
+            assert row.low < row.value < row.high
+    assert measured.rows[RATIO, WHOLE, 2].value != measured.rows[RATIO, MEAN, 2].value
+
+
+def test_at_the_last_layer_the_whole_state_gives_the_sources_answer(measured):
+    pool, other, same = measured.pool, measured.sources[False], measured.sources[True]
+    side = 2 * pool.classes - 1
+    for name, source in ((WHOLE, other), (SAME_CLASS, same)):
+        moved = (side * (pool.log_odds - pool.log_odds[source])).mean()
+        assert measured.rows[RATIO, name, 2].value == pytest.approx(moved, abs=1e-4)
+    assert measured.rows[FLIPPED, WHOLE, 2].value == 1
+
+
+def test_a_source_equal_to_the_base_changes_nothing(measured):
+    untouched, *changed = measured.__dict__["with itself"]
+    assert len(changed) == len(LAYERS) * 7
+    np.testing.assert_allclose(changed, np.tile(untouched, (len(changed), 1)), atol=1e-5)
+
+
+def test_sources_are_of_the_right_class_and_come_once_where_they_can(measured):
+    classes, bases = measured.pool.classes, measured.bases
+    other, same = measured.sources[False], measured.sources[True]
+    assert (classes[other] == 1 - classes[bases]).all()
+    assert (classes[same] == classes[bases]).all()
+    assert (same != bases).all()
+    assert len(set(same.tolist())) == 30
+    fewer = min(np.bincount(classes[bases]))
+    assert len(set(other.tolist())) == 2 * fewer
+
+
+def test_controls_and_directions_are_all_there(measured):
+    names = {x.axes["direction"] for x in measured.run.record.rows}
+    assert names == {WHOLE, MEAN, PROBE, LEACE, SHUFFLED, RANDOM, SAME_CLASS}
+    (note,) = measured.run.record.notes
+    assert "'many' is the positive class, with the answer ' dance'; the other is ' laugh'." in note
+    right = measured.rows[FLIPPED, WHOLE, 0].n
+    assert f"Of 30 pairs of texts, {right} were answered right." in note
+
+
+def test_of_states_that_are_all_equal_no_direction_is_exchanged():
+    """Embeddings of the last token of a prompt are the same in all texts."""
+    parts = class_directions(np.ones((6, 4)), np.array([0, 1] * 3)).values()
+    for read, write in parts:
+        assert read.shape == write.shape == (1, 4)
+        assert not (read.any() and write.any())
+
+
+def test_answers_are_needed(texts, tmp_path):  # noqa: F811
+    with pytest.raises(UserError, match="--interchange-answers: give two answers, that of label@"):
+        interchange_run(texts, tmp_path)
+
+
+def test_words_are_refused(texts, tmp_path, capsys):  # noqa: F811
+    line = command_line("interchange", texts / "model", "sample", tmp_path, "--tasks", "pos")
+    main([*line, "--limit", "40", "--probes", "linear", "--evidence", "none"])
+    assert "pos: only texts of two classes are exchanged" in capsys.readouterr().err
+
+
+def test_records_without_answers_keep_their_settings():
+    """Settings are part of the key of a record."""
+    assert ErasureOptions().model_dump(mode="json") == {"sentences": 300}
+    assert InterchangeOptions().model_dump(mode="json") == {"pairs": 20, "training": 100}
+    given = InterchangeOptions(answers=" a, b", prompt="x").model_dump(mode="json")
+    assert given == {"prompt": "x", "answers": [" a", " b"], "pairs": 20, "training": 100}
+    assert InterchangeOptions.model_validate(given).answers == (" a", " b")
