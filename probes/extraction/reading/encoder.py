@@ -300,9 +300,8 @@ class Encoder:
                 self.lens()  # its check would hand maps to the collector
             if isinstance(collector, AttentionCollector):
                 # The last text is the shortest: longest batches come first.
-                shortest = self._padded(
-                    self._windows(shard, pieces, batches[-1][-1:], collector)[:1]
-                )
+                text_windows = self._windows(shard, pieces, batches[-1][-1:], collector)
+                shortest = self._padded(text_windows[:1], collector)
                 way = self._way_to_read(shortest)
                 stack.enter_context(maps_taken(self.model, way, collector.take))
             if collector.applies_head:
@@ -322,7 +321,7 @@ class Encoder:
                         tokens = min(batch_tokens, self._pass_tokens or batch_tokens)
                         for part in split_by_tokens(lengths, tokens):
                             pass_lengths = lengths[part]
-                            padded = self._padded(windows[part], rendered)
+                            padded = self._padded(windows[part], collector, rendered)
                             collector.prepare(padded)
                             with collector.around(self.model, padded):
                                 # The output has no name: it is freed when memory runs out.
@@ -374,14 +373,16 @@ class Encoder:
                 raise UserError(f"--model {self.info.name}: {error}") from error
         return self.way_to_read_attention
 
-    def _padded(self, windows: Sequence[Window], rendered: bool = False) -> PaddedWindows:
+    def _padded(
+        self, windows: Sequence[Window], collector: Collector, rendered: bool = False
+    ) -> PaddedWindows:
         words = self.words
         if rendered:  # all special tokens are in the text
             return pad_windows(windows, self.pad_id)
         return pad_windows(
             windows,
             self.pad_id,
-            n_prefix=len(words.prefix),
+            n_prefix=len(self._prefix(collector)),
             n_suffix=len(words.suffix),
             types=self._types,
         )

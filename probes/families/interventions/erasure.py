@@ -65,7 +65,7 @@ _LESS = {("less", NOTHING): "", **{("less", x): f"less {x}" for x in (CONTROL, S
     "erasure",
     of="model",
     after="scores",
-    version=5,
+    version=6,
     options=ErasureOptions,
     head="used",
     csv_lines=csv_lines_by_task,
@@ -110,11 +110,11 @@ def erasure(context: ModelContext) -> Measured:
     The last layer has p, corrected over the layers of erasure.
 
     The model's own answers are those of `ablation`; of texts with given answers, those of
-    `answer_rows`. ``probe_score`` is the reported score of the
-    layer; ``erased_rank`` and ``erased_variance`` give the size of the change. Values of controls
-    are means over `N_ERASER_DRAWS` draws, whose variance is part of intervals and tests.
+    `answer_rows`. ``probe_score`` is the reported score of the layer; ``erased_rank`` and
+    ``erased_variance`` give the size of the change. Values of controls are means over
+    `N_ERASER_DRAWS` draws, whose variance is part of intervals and tests.
     """
-    from probes.families.interventions.readouts import LossBesideStart, own_answers, questions_in
+    from probes.families.interventions.readouts import own_answers, questions_in
 
     options = context.options
     sample = sampled_sentences(len(context.corpus.splits["test"]), options.sentences)
@@ -132,13 +132,11 @@ def erasure(context: ModelContext) -> Measured:
             compared += task_sample.rows(passes, DROP, fit="frozen", probes=whose)
         rows += [*sizes, *mean_of_draws(compared)]
         try:
+            rows += own_answers(context, passes, questions)
             if task.position:
                 if not questions.texts:
                     notes.append(_NO_LOSS)
-                rows += own_answers(context, passes, questions, LossBesideStart)
                 rows += _answers_of_texts(context, task, passes, notes)
-            else:
-                rows += own_answers(context, passes, questions)
         except NoHeadError:
             notes.append(NO_HEAD)
     return Measured(rows, facts={"sentences": len(sample)}, notes=list(dict.fromkeys(notes)))

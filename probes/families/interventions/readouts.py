@@ -186,19 +186,6 @@ class ContinuationLogits(Collector):
         return parts if self._states is None else {**parts, "states": self._states}
 
 
-class LossBesideStart(LossOfWords):
-    """Loss of words in passes that change pieces, but not a start token before them."""
-
-    def copies(self, windows: Sequence[Window], reader: ModelProperties) -> list[Window]:
-        """See `LossOfWords`."""
-        self._around = reader.n_prefix, reader.n_suffix
-        return super().copies(windows, reader)
-
-    def pieces(self, windows: PaddedWindows) -> torch.Tensor:
-        """All tokens but the special ones at both ends."""
-        return windows.pieces_between(*self._around)
-
-
 _MASKED = 0.15
 """Share of words to mask at once for a masked model, as in training."""
 
@@ -268,10 +255,7 @@ def loss_words(sentences: Sequence[Sentence], causal: bool) -> tuple[list[Text],
 
 
 def own_answers(
-    context: ModelContext,
-    passes: Sequence[ChangedPass],
-    questions: Questions,
-    collector: type[LossOfWords] = LossOfWords,
+    context: ModelContext, passes: Sequence[ChangedPass], questions: Questions
 ) -> Iterator[Row]:
     """Increase of loss, and drop of agreement, from one pass to another.
 
@@ -281,8 +265,8 @@ def own_answers(
     compared, where = comparisons(passes), (questions.partition, questions.split)
     if questions.texts:
         losses = []
-        of_words = collector(questions.words)
-        for scores in _scores_by_pass(context, passes, questions.texts, of_words):
+        collector = LossOfWords(questions.words)
+        for scores in _scores_by_pass(context, passes, questions.texts, collector):
             order = [scores.view.index[text] for text in questions.texts]
             losses.append(np.add.reduceat(scores.within_word, scores.first)[order])
             # Each pass reads the same texts, so any of them has their numbers of pieces.

@@ -190,7 +190,6 @@ def damage_of(
 ) -> dict[Cell, float]:
     """Increase of loss on neutral text by cell, in nats per piece."""
     from probes.families.interventions.readouts import (
-        LossBesideStart,
         Questions,
         loss_words,
         own_answers,
@@ -207,7 +206,7 @@ def damage_of(
         [texts[i] for i in with_words], words, (), numbers[with_words], numbers[:0], clusters, split
     )
     changed = (_step(cell, draws[0], step=i) for i, (cell, draws) in enumerate(steps.items()))
-    rows = own_answers(context, [ChangedPass(), *changed], questions, LossBesideStart)
+    rows = own_answers(context, [ChangedPass(), *changed], questions)
     return {cell: row.value or 0.0 for cell, row in zip(steps, rows, strict=True)}
 
 
