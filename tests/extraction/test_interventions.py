@@ -35,6 +35,8 @@ from probes.extraction.changing.prefixes import Prefixes
 from probes.extraction.changing.sites import Site
 from probes.extraction.reading.collectors import WordVectors
 from probes.extraction.reading.encoder import Encoder
+from probes.extraction.reading.token_scores import LossOfWords
+from probes.extraction.reading.views import Text
 
 UNUSUAL = ["Bloom", "GPTJ", "GPTNeo", "OpenAIGPT"]
 """Attention that is not transformers' common one, like MPNet's and DeBERTa's."""
@@ -295,6 +297,26 @@ def test_pieces_of_words_alone_are_erased():
         for row, n in zip(marked, n_marked, strict=True):
             assert row[1 : n + 1].all()
             assert not row[n + 1 :].any()  # [SEP] and padding
+
+
+def test_a_start_token_before_a_text_is_no_piece():
+    """The tokenizer adds none; a decoder whose words are scored reads one all the same."""
+    encoder = encoder_of("gpt2", "GPT2LMHeadModel")
+    assert not encoder.words.prefix
+    seen: list[torch.Tensor] = []
+    texts = [Text(("dog", "sees", "cat"), (0, 3)), Text(("dog",), (0, 1))]
+    words = {text: np.arange(len(text.words)) for text in texts}
+    mark = Custom("mark", 1, Site("layer", 1), torch.zeros_like, "pieces")
+    encoder.lens()  # checked in a pass of its own
+    with changed_passes(encoder, [mark]):
+        hook = encoder.model.h[1].register_forward_pre_hook(lambda _, args: seen.append(args[0]))
+        collected(encoder, texts, LossOfWords(words))
+    hook.remove()
+    lengths = [len(pieces.ids) for pieces in encoder.split(texts)]
+    marked = [row for states in seen for row in (states == 0).all(-1).tolist()]
+    assert [sum(row) for row in marked] == sorted(lengths, reverse=True)
+    assert not any(row[0] for row in marked)
+    assert all(row[1] for row in marked)
 
 
 def test_nothing_is_left_behind():

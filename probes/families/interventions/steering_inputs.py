@@ -5,6 +5,7 @@ Prompts are bases of minimal pairs, as in `interchange`, or texts and chats of a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -51,6 +52,10 @@ N_TRAINING, FEWEST_PAIRS = 100, 5
 
 N_NEUTRAL, N_WORDS = 20, 5
 """Sentences of neutral text, and words of each whose loss is measured."""
+
+_LARGEST_RATIO = 4.0
+"""Of neighbouring sizes of random steps; if effects grow as the root of the length, a line between
+two such sizes is at most 6 % too low."""
 
 Cell = tuple[str, int, float]
 """Direction or control, layer and dose; of random controls the size of the dose."""
@@ -220,8 +225,8 @@ def _steps(
 ) -> tuple[dict[Cell, Floats], list[Row]]:
     """Steps of all cells, and rows of separation and agreement.
 
-    A step of dose 1 is as long as the distance of the class means along the direction; random
-    steps are as long as that of the mean difference.
+    A step of dose 1 is as long as the distance of the class means along the direction. Random
+    steps are as long as those along the mean difference, and shorter (`_control_doses`).
 
     Args:
         states: training vectors of each layer (n, H), and their classes (n,).
@@ -252,11 +257,30 @@ def _steps(
             steps |= {(name, layer, dose): dose * distance * unit[None] for dose in options.doses}
         length = float(np.linalg.norm(mean))
         random = random_directions(mean, options.draws, rng)[1]
-        for size in dict.fromkeys(map(abs, options.doses)):
+        lengths = (float(np.linalg.norm(x)) for (_, k, _), x in steps.items() if k == layer)
+        shortest = min(filter(None, lengths), default=0.0)
+        for size in _control_doses(options.doses, shortest / length if length else 0.0):
             steps[RANDOM, layer, size] = size * length * random
             steps[SHUFFLED, layer, size] = size * length * _units(shuffled)
         steps |= {(NORM, layer, dose): dose * mean[None] for dose in options.doses}
     return steps, rows
+
+
+def _control_doses(doses: Sequence[float], shortest: float) -> list[float]:
+    """Sizes of doses at which random controls are measured, down to that of the shortest step.
+
+    Steps along other directions than the mean difference are shorter, by a factor of ten in some
+    layers. Effects of random steps grow less than their length, so that a straight line between
+    distant sizes would be too low, and p too small.
+
+    Args:
+        shortest: as a multiple of the distance of the class means.
+    """
+    sizes = sorted({abs(dose) for dose in doses})
+    if not 0 < shortest < sizes[0]:
+        return sizes
+    n_smaller = math.ceil(math.log(sizes[0] / shortest, _LARGEST_RATIO))
+    return [*np.geomspace(shortest, sizes[0], n_smaller + 1)[:-1].tolist(), *sizes]
 
 
 def _units(vectors: Floats) -> Floats:

@@ -26,6 +26,7 @@ from probes.families.interventions.steering_inputs import (
     NORM,
     Prompts,
     SteeringInput,
+    _control_doses,
     _step,
     _steps,
 )
@@ -331,6 +332,12 @@ def test_controls_of_a_shorter_step_are_interpolated():
     # 2 / 5 of the length of the mean difference at dose 2 is its length at 0.8.
     assert part.like(RANDOM, (PROBE, 2, 2.0)) == pytest.approx(0.8 * effects[1.0])
     assert part.like(NORM, (PROBE, 2, 2.0)) == pytest.approx(np.array([[0.8]]))
+
+
+def test_controls_are_measured_down_to_the_shortest_step():
+    assert _control_doses((-2.0, 0.5, 2.0), 0.7) == [0.5, 2.0]
+    assert _control_doses((1.0, -1.0), 0.0) == [1.0]  # no other direction
+    assert _control_doses((0.5, 1.0), 0.04) == pytest.approx([0.04, 0.04 * 12.5**0.5, 0.5, 1.0])
 
 
 def test_a_direction_like_its_controls_is_found_in_5_percent_of_tables():
