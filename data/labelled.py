@@ -202,7 +202,8 @@ def _source(
         has_groups = request.group or all(row.document for row in table.rows)
         split_by = "document" if has_groups else "sentence"
     require_splits(splits, split_by, f"--corpus {name}")
-    if request.split_by and splits >= set(SPLITS):
+    # A corpus of negatives has no labels, and a rule of ours for what has no splits.
+    if request.split_by and request.labelled and splits >= set(SPLITS):
         warn(f"--split-by {request.split_by}: has no effect, since --corpus {name} has all splits")
     # The same files may be read in other ways.
     settings = {
