@@ -12,14 +12,15 @@ from grammar_models import word_level
 from measuring import command_line, measure
 from sklearn.linear_model import LogisticRegression
 from test_interchange import agreement_rows
-from toy_grammar import AUXILIARIES, INTRANSITIVE, PERSONS
+from toy_grammar import AUXILIARIES, INTRANSITIVE, PERSONS, attractors
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
 from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.families.interventions import SteeringOptions
 from probes.families.interventions.directions import LEACE, MEAN, PROBE, RANDOM, SHUFFLED
-from probes.families.interventions.experiment import LOSS
+from probes.families.interventions.experiment import LOG_ODDS, LOSS
+from probes.families.interventions.interchange_scores import RATIO
 from probes.families.interventions.steering import AGAINST, STEERED, _Effects, _GroupEffects
 from probes.families.interventions.steering_inputs import (
     DIRECTIONS,
@@ -112,6 +113,45 @@ def circuit(tmp_path_factory):
     on_pairs = steering_run(model, pairs, folder / "a")
     on_texts = steering_run(model, folder / "texts.csv", folder / "b", TEXTS, answers=" are, is", examples=40, damage=99)  # fmt: skip
     return SimpleNamespace(pairs=on_pairs, texts=on_texts)
+
+
+def by_layer(run, metric, **axes):
+    """Values of a metric on test, by layer, of rows with these values on axes."""
+    return {
+        row.layer: row.value
+        for row in run.record.rows
+        if row.metric == metric and row.split == "test" and not row.axes.get("chosen")
+        if all(row.axes.get(name) == x for name, x in axes.items())
+    }
+
+
+def test_all_experiments_find_the_same_circuit(circuit, tmp_path):
+    """Block 2 brings number to the last token; the answer depends on it there from layer 2 on."""
+
+    def run_of(name, model, corpus, settings, **options):
+        folder, settings = tmp_path / name, {**settings, "options": {name: options}}
+        return measure(name, model, corpus, folder, **settings)
+
+    path, texts = circuit.texts.model, circuit.texts.corpus
+    noisy = AutoModelForCausalLM.from_pretrained(path)  # heads of zeros cannot be told from none
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for weight in noisy.transformer.h.parameters():
+            weight += 0.01 * torch.randn_like(weight)
+    noisy.save_pretrained(tmp_path / "noisy")
+    AutoTokenizer.from_pretrained(path).save_pretrained(tmp_path / "noisy")
+    words = {"tasks": "agreement", "probes": "linear"}
+    disabled = run_of("ablation", tmp_path / "noisy", attractors(), words, how="zero")
+    heads = by_layer(disabled, LOG_ODDS, disabled="head")
+    assert heads[2] > 10 * max(abs(heads[1]), abs(heads[3]))
+    erased = run_of("erasure", path, texts, TEXTS, answers=" are, is")
+    exchanged = run_of("interchange", path, texts, TEXTS, answers=" are, is")
+    for effects in (
+        by_layer(erased, LOG_ODDS, eraser="labels", less="nothing"),
+        by_layer(exchanged, RATIO, direction="whole"),
+        by_layer(circuit.texts, STEERED, direction=MEAN, dose=1.0, less=None),
+    ):
+        assert min(effects[2], effects[3]) > 10 * max(abs(effects[0]), abs(effects[1]))
 
 
 def test_steering_finds_a_known_circuit(circuit):
