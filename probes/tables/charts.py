@@ -358,7 +358,8 @@ def _positions(
     """The axis of x, with a tick at each number that there is, as far as they fit."""
     numbers = sorted(values.dropna().unique())
     step = max(1, math.ceil(len(numbers) * 2.5 * style.text / width)) if not log else 1
-    form = ".2~s" if values.max() >= 1e5 else ",d"
+    form = ",d" if all(float(x).is_integer() for x in numbers) else ".3~g"  # doses are halves
+    form = ".2~s" if values.max() >= 1e5 else form
     ticks = {
         "values": [float(x) for x in numbers[::step]],
         "format": form,

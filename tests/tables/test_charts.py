@@ -159,6 +159,11 @@ def test_models_that_are_shown_together_keep_their_colours():
     assert scale_of(charts.lines(CURVES, style), "color") == colours
 
 
+def test_halves_on_an_axis_are_not_rounded():
+    doses = pd.concat([CURVES[:1].assign(x=x) for x in (-1, -0.5, 0.5, 1)])
+    assert {"−1", "−0.5", "0.5", "1"} <= set(texts(svg(charts.lines(doses, PAPER))))
+
+
 def test_marks_are_shapes_and_a_single_number_has_a_bar():
     marked = CURVES[:4].assign(
         mark=["best on dev", "none", "not significantly above the floor", "none"]
