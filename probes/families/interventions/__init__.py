@@ -31,8 +31,11 @@ from probes.records.values import Frozen
 
 
 def _answers(answers: Any) -> Any:
-    """Two texts with a comma between them; spaces are part of them."""
-    return tuple(answers.split(",")) if isinstance(answers, str) else answers
+    """Two texts with a comma between them, or none; spaces are part of them."""
+    texts = tuple(answers.split(",") if isinstance(answers, str) and answers else answers)
+    if texts and (len(texts) != 2 or len({"", *texts}) != 3):
+        raise ValueError("give two answers, that of the positive class first, such as ' yes, no'")
+    return texts
 
 
 _Answers = Annotated[tuple[str, ...], BeforeValidator(_answers)]

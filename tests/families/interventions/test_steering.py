@@ -434,8 +434,8 @@ def test_seven_units_have_no_interval_and_no_p():
     [
         ({"answers": ""}, "--steering-answers: give two answers, that of label@last 'many' first"),
         ({"answers": " dance, dance now"}, "they begin with the same token after a prompt"),
-        ({"answers": " dance,"}, "--steering-answers: give two answers"),
-        ({"answers": " dance, dance"}, "--steering-answers: give two answers"),
+        ({"answers": " dance,"}, "--steering-answers '? dance,'?: give two answers"),
+        ({"answers": " dance, dance"}, "--steering-answers '? dance, dance'?: give two answers"),
         ({"neutral": "nowhere"}, "--steering-neutral nowhere: Unknown corpus 'nowhere'"),
         ({"doses": "0,1"}, "--steering-doses '?0,1'?: give numbers other than 0"),
         ({"doses": "x"}, "--steering-doses '?x'?: give numbers other than 0"),

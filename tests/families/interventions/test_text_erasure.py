@@ -212,7 +212,7 @@ def test_without_answers_a_note_says_how_to_get_them(texts, tmp_path):  # noqa: 
 
 
 def test_answers_that_begin_alike_are_refused(texts, tmp_path):  # noqa: F811
-    for answers, message in (("one", "give two answers, that of label@last 'many' first"),
+    for answers, message in (("one", "give two answers, that of the positive class first"),
                              (" dance, dance now", "they begin with the same token")):  # fmt: skip
         with pytest.raises(UserError, match=f"--erasure-answers.*{message}"):
             erasure_run(texts / "model", texts / "texts.csv", tmp_path, answers=answers)
