@@ -16,14 +16,10 @@ class UserError(Exception):
     The message is one line: what is wrong, where (file, line, value), and what to do. The command
     line prints it without a traceback and exits with status 2. Unprintable characters, such as a
     line break in a name, are escaped.
-
-    Args:
-        said: whether the message has been shown; then the command line does not repeat it.
     """
 
-    def __init__(self, message: str, *, said: bool = False) -> None:
+    def __init__(self, message: str) -> None:
         super().__init__(printable(message))
-        self.said = said
 
 
 class NoHeadError(UserError):

@@ -103,8 +103,7 @@ def _exit_status(
             sys.stdout.flush()
         return status
     except UserError as error:
-        if not error.said:
-            print(f"error: {error}", file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         # The reader has closed the pipe, as `| head` does; at exit Python would try to flush it.

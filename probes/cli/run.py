@@ -153,7 +153,7 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
     results = {run.paths[r.key]: r for run in runs for r in run.results.values()}
     measured = {run.path_of(name): record for run in runs for name, record in run.others.items()}
     if omissions.unserved and not (results or measured):
-        raise UserError(" ".join(dict.fromkeys(omissions.unserved.values())), said=True)
+        raise UserError(" ".join(dict.fromkeys(omissions.unserved.values())))
     return Results(results, omissions.skipped, omissions.failed, measured)
 
 

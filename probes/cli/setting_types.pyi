@@ -55,7 +55,7 @@ class FitSettings(TypedDict, total=False):
     """how to pool a word's subwords"""
     sites: str | Sequence[str]
     """where vectors are read: block (the layer), mid (the state between attention and MLP),
-    attention or mlp (the output of its last linear map), or unnormed (the last block before the
+    attention or mlp (what it adds to the residual stream), or unnormed (the last block before the
     final norm); each but the first gives tasks of its own"""
     workers: int
     """processes that measure side by side; on Ray the most there may be"""

@@ -233,8 +233,8 @@ def test_chats_are_read_at_sites(tmp_path, capsys, short_schedule):
     command = " ".join(f"--{name} {value}" for name, value in given.items()) + line
     assert main(["run", *command.split(), "--device", "cpu"]) == 2
     said = capsys.readouterr().err
-    assert said.count(why) == said.count(f"failed  probes of unnormed: {why}.") == 1
-    assert "error:" not in said
+    assert said.count(f"failed  probes of unnormed: {why}.") == 1
+    assert said.splitlines()[-1].startswith("error: ")
 
 
 def test_sites_that_a_model_lacks_are_named(tiny_bert, tmp_path):
