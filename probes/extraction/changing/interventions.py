@@ -147,8 +147,17 @@ class SkipBlock(Intervention):
         return other.to(states.device)
 
 
+class _AtLayer(Intervention):
+    layer: int
+
+    @property
+    def site(self) -> Site:
+        """The layer."""
+        return Site("layer", self.layer)
+
+
 @dataclass(frozen=True, eq=False)
-class Erase(Intervention):
+class Erase(_AtLayer):
     """Remove a subspace from a layer: x − (x − mean) · left · right.
 
     Attributes:
@@ -164,11 +173,6 @@ class Erase(Intervention):
     right: np.ndarray
     positions: Positions = "all"
 
-    @property
-    def site(self) -> Site:
-        """The layer."""
-        return Site("layer", self.layer)
-
     def change(self, states: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
         """States without the subspace."""
         wide = states.to(torch.promote_types(states.dtype, torch.float32))
@@ -179,7 +183,7 @@ class Erase(Intervention):
 
 
 @dataclass(frozen=True, eq=False)
-class Add(Intervention):
+class Add(_AtLayer):
     """Add a vector to a layer: x + vector.
 
     Attributes:
@@ -190,11 +194,6 @@ class Add(Intervention):
     layer: int
     vector: np.ndarray
     positions: Positions = "all"
-
-    @property
-    def site(self) -> Site:
-        """The layer."""
-        return Site("layer", self.layer)
 
     def change(self, states: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
         """States with the vector added."""

@@ -46,15 +46,16 @@ class PaddedWindows:
     @property
     def pieces(self) -> torch.Tensor:
         """True for tokens that are pieces of words. Shape (windows, length)."""
-        positions = torch.arange(self.inputs["input_ids"].shape[1])
-        end = self.n_prefix + self.n_pieces
-        return (positions >= self.n_prefix) & (positions < end[:, None])
+        return self._tokens(self.n_prefix, self.n_prefix + self.n_pieces)
 
     def pieces_between(self, n_prefix: int, n_suffix: int) -> torch.Tensor:
         """True for all but so many tokens at both ends. Shape (windows, length)."""
+        return self._tokens(n_prefix, self.inputs["attention_mask"].sum(1) - n_suffix)
+
+    def _tokens(self, first: int, end: torch.Tensor) -> torch.Tensor:
+        """True for tokens from the first up to the end in each window (windows,)."""
         positions = torch.arange(self.inputs["input_ids"].shape[1])
-        end = self.inputs["attention_mask"].sum(1) - n_suffix
-        return (positions >= n_prefix) & (positions < end[:, None])
+        return (positions >= first) & (positions < end[:, None])
 
     def plan(self, device: torch.device) -> Sequence[torch.Tensor]:
         """`position`, `offset`, `weight` and `word` on a device, to which they are copied once."""

@@ -21,7 +21,12 @@ from probes.families.interventions import InterchangeOptions
 from probes.families.interventions.changes import exchanged
 from probes.families.interventions.controls import N_ARBITRARY_PAIRS, arbitrary_tokens
 from probes.families.interventions.directions import DIRECTIONS, MEAN, WHOLE_VECTOR, directions
-from probes.families.interventions.experiment import ChangedPass, read_passes, resampling_units
+from probes.families.interventions.experiment import (
+    ChangedPass,
+    nothing_stored,
+    read_passes,
+    resampling_units,
+)
 from probes.families.interventions.interchange_pairs import (
     Pair,
     aligned_pairs,
@@ -48,8 +53,6 @@ if TYPE_CHECKING:
     import torch
 
     from probes.common.arrays import Floats, Ints
-    from probes.data.sentence import Corpus
-    from probes.extraction.reading.collectors import Collector
     from probes.measurements.context import ModelContext
 
 _FEWEST = 5
@@ -65,15 +68,6 @@ _UNRELATED = (
 )
 
 
-def _nothing_stored(
-    corpus: Corpus, layers: Sequence[int], options: InterchangeOptions
-) -> Collector:
-    """A collector of no text: prompts depend on tokens, which are known when the model is."""
-    from probes.families.interventions.readouts import ContinuationLogits
-
-    return ContinuationLogits(0, np.zeros((0, 1), dtype=np.int64))
-
-
 @measurement(
     "interchange",
     of="model",
@@ -83,7 +77,7 @@ def _nothing_stored(
     options=InterchangeOptions,
     head="needed",
     reads=lambda corpus, options: View("written", ()),
-    collector=_nothing_stored,
+    collector=nothing_stored,
     shares_arrays=True,
     shows=(
         Pivot("flipped by the whole vector, %", (FLIPPED,), columns=("at",),

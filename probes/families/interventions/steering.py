@@ -19,7 +19,12 @@ from probes.examples.verb_forms import TASK
 from probes.extraction.reading.views import View
 from probes.families.interventions import SteeringOptions
 from probes.families.interventions.directions import MEAN
-from probes.families.interventions.experiment import LOSS, exchange_rows, resampling_units
+from probes.families.interventions.experiment import (
+    LOSS,
+    exchange_rows,
+    nothing_stored,
+    resampling_units,
+)
 from probes.families.interventions.steering_inputs import (
     CONTROLS,
     DIRECTIONS,
@@ -45,7 +50,6 @@ from probes.statistics.significance import printed_p
 if TYPE_CHECKING:
     from probes.common.arrays import Floats
     from probes.data.sentence import Corpus
-    from probes.extraction.reading.collectors import Collector
     from probes.measurements.context import ModelContext
 
 STEERED, AGAINST = "steered_log_odds", "moved_against"
@@ -56,13 +60,6 @@ CHOSEN = "best on dev"
 _OF_ALL = {"paradigm": None, "less": None, "chosen": None}
 
 
-def _nothing_stored(corpus: Corpus, layers: Sequence[int], options: SteeringOptions) -> Collector:
-    """A collector of no text: prompts depend on tokens, which are known when the model is."""
-    from probes.families.interventions.readouts import ContinuationLogits
-
-    return ContinuationLogits(0, np.zeros((0, 1), dtype=np.int64))
-
-
 @measurement(
     "steering",
     of="model",
@@ -71,7 +68,7 @@ def _nothing_stored(corpus: Corpus, layers: Sequence[int], options: SteeringOpti
     options=SteeringOptions,
     head="needed",
     reads=lambda corpus, options: View("written", ()),
-    collector=_nothing_stored,
+    collector=nothing_stored,
     shares_arrays=True,
     shows=(
         Pivot(
