@@ -26,12 +26,10 @@ if TYPE_CHECKING:
     import torch
 
     from probes.common.arrays import Floats, Ints
-    from probes.data.sentence import Corpus
     from probes.extraction.changing.interventions import Intervention
     from probes.extraction.reading.collectors import Collector
     from probes.extraction.reading.views import View
     from probes.measurements.context import ModelContext
-    from probes.records.values import Frozen
     from probes.statistics.of_families.strata import Strata
 
 DROP = "ablation_drop"
@@ -122,13 +120,6 @@ def comparisons(passes: Sequence[ChangedPass]) -> list[Comparison]:
             layer = passes[first].layer
             compared.append(Comparison(changed, draws[reference], layer, all_axes, share))
     return compared
-
-
-def nothing_stored(corpus: Corpus, layers: Sequence[int], options: Frozen) -> Collector:
-    """A collector of no text: prompts depend on tokens, which are known when the model is."""
-    from probes.families.interventions.readouts import ContinuationLogits  # imports torch
-
-    return ContinuationLogits(0, np.zeros((0, 1), dtype=np.int64))
 
 
 def read_passes(

@@ -23,7 +23,6 @@ from probes.families.interventions.controls import N_ARBITRARY_PAIRS, arbitrary_
 from probes.families.interventions.directions import DIRECTIONS, MEAN, WHOLE_VECTOR, directions
 from probes.families.interventions.experiment import (
     ChangedPass,
-    nothing_stored,
     read_passes,
     resampling_units,
 )
@@ -45,6 +44,7 @@ from probes.families.interventions.interchange_scores import (
     interchange_rows,
 )
 from probes.families.interventions.interchange_texts import interchange_of_texts
+from probes.families.interventions.text_prompts import nothing_stored
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.measurement import Measured, UseColumn, measurement
 from probes.measurements.pivots import Pivot

@@ -22,7 +22,6 @@ from probes.families.interventions.directions import MEAN
 from probes.families.interventions.experiment import (
     LOSS,
     exchange_rows,
-    nothing_stored,
     resampling_units,
 )
 from probes.families.interventions.steering_inputs import (
@@ -36,6 +35,7 @@ from probes.families.interventions.steering_inputs import (
     paradigm_inputs,
     task_input,
 )
+from probes.families.interventions.text_prompts import nothing_stored
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Measured, UseColumn, measurement
 from probes.measurements.pivots import Pivot

@@ -15,7 +15,17 @@ from probes.families.interventions.interchange_pairs import pieces_of
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats, Ints
+    from probes.data.sentence import Corpus
+    from probes.extraction.reading.collectors import Collector
     from probes.measurements.context import ModelContext, TaskContext
+    from probes.records.values import Frozen
+
+
+def nothing_stored(corpus: Corpus, layers: Sequence[int], options: Frozen) -> Collector:
+    """A collector of no text: prompts depend on tokens, which are known when the model is."""
+    from probes.families.interventions.readouts import ContinuationLogits
+
+    return ContinuationLogits(0, np.zeros((0, 1), dtype=np.int64))
 
 
 class Prompts(NamedTuple):
