@@ -41,6 +41,13 @@ def confidence_set(result: Result) -> set[int] | None:
     return {layer for layer in result.extent if (p_best.get(layer) or 0.0) >= ALPHA}
 
 
+def best_layers(result: Result) -> set[int] | None:
+    """The layers of the confidence set that are above the floor, if any; None if not tested."""
+    tied = confidence_set(result)
+    # What is not above the floor cannot be decoded best, unless nothing else is left.
+    return tied and ({layer for layer in tied if not result.is_floored(layer)} or tied)
+
+
 class LayerLine(NamedTuple):
     """A layer of a result as tables, charts and sentences show it.
 
@@ -99,10 +106,7 @@ def finding(result: Result) -> str:
             f"is not significantly above {_floor(result)}: {score} at layer {best} of {n_layers}, "
             "the best on dev."
         )
-    tied = confidence_set(result)
-    if tied:
-        # What is not above the floor cannot be decoded best, unless nothing else is left.
-        tied = {layer for layer in tied if not result.is_floored(layer)} or tied
+    tied = best_layers(result)
     if tied is None:
         layers = f"layer {best} of {n_layers} on dev: {score}"
     elif tied == {best}:

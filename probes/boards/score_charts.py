@@ -138,7 +138,7 @@ def score_matrix(scores: pd.DataFrame, style: Style, title: str = "") -> Chart:
         across="",
         legend_title="points above the floor",
         title=title,
-        scheme="blueorange",
+        diverging=True,
     )
 
 
@@ -168,7 +168,7 @@ def curves_of_group(group: Group, style: Style) -> Plot:
     dashed = floors[["panel", "model", "line", "floor"]].rename(columns={"floor": "level"})
     columns = ["panel", "model", "line", "x", "value", "low", "high", "mark"]
     rows = pd.concat([scores[columns], dashed.assign(mark="none")])
-    return Plot(charts.lines(rows, style, y=axis))
+    return Plot(charts.lines(rows, style, y=axis, fit_trained=True))
 
 
 def expected_layers(group: Group, style: Style) -> Plot:

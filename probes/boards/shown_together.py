@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from probes.boards.comparable import (
     SAME_CHART,
@@ -97,7 +98,7 @@ class Group:
         return list(self.paths)
 
 
-def model_labels(records: Mapping[Path, Record]) -> dict[tuple[str, str, str], str]:
+def model_labels(records: Mapping[Any, Record]) -> dict[tuple[str, str, str], str]:
     """Labels of models: the title, with the digest if two models share it."""
     titles = {model_key(record): model_title(record) for record in records.values()}
     shared = Counter(titles.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ from probes.measurements.measurement import (
 )
 from probes.measurements.pivots import Pivot
 from probes.measurements.plugin_keys import plugin_failure
-from probes.records.record import Record
+from probes.records.record import Record, model_title
 from probes.records.result import Result
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def figure(
     measurement: str = "",
     *,
     by_task: bool = False,
+    depth: bool = False,
     among: Collection[Record] = (),
 ) -> Chart:
     """The figure called `kind`. Messages name the models that are left out.
@@ -75,13 +77,30 @@ def figure(
         probe: probe family, for a figure of scores.
         measurement: measurement of the figure; may be empty if only one was made.
         by_task: whether the results are those of tasks that the user has named.
-        among: records that may be of random twins, though they are not drawn.
+        depth: whether curves are by relative depth.
+        among: records of all models, which have colours, and may be random twins, though they are
+            not drawn.
 
     Raises:
         UserError: there is no such figure, nothing to draw, or more than fits in one figure.
     """
     if kind not in (kinds := figure_names()):
         raise UserError(f"No figure is called {kind!r}. {did_you_mean(kind, kinds)}")
+    definitions = (*corpus_measurements(), *probe_measurements())
+    views = [view for x in definitions for view in x.charts if view.name == kind]
+    if (
+        depth
+        and kind not in ("curves", USE)
+        and "layer" not in (getattr(x, "x", "") for x in views)
+    ):
+        raise UserError(f"--x depth: {kind} has no curves by layer; omit it.")
+    labels = model_labels(dict(enumerate(among or records.values())))
+    n_layers = {
+        name: x.model.n_layers
+        for x in records.values()
+        for name in (model_title(x), labels[model_key(x)])
+    }
+    style = replace(style, models=tuple(labels.values()), n_layers=n_layers if depth else {})
     results = {path: x for path, x in records.items() if isinstance(x, Result)}
     corpus_records = {path: x for path, x in records.items() if path not in results}
     # --model may have left out the random twins, which floors of the other models come from.

@@ -20,11 +20,13 @@ from probes.boards.ranking_tables import (
     table_of_all,
 )
 from probes.boards.rankings import Ranking, by_task_group, make_rankings, named_candidates
+from probes.boards.shown_together import model_key, model_labels
 from probes.boards.submissions import LeftOff, Submission, by_submission, place_of_submission
 from probes.common.errors import UserError
 from probes.common.files import folder_name, published, writing
 from probes.extraction.models.model_names import is_twin_name
 from probes.pages.page import templates, write_page
+from probes.pages.page_charts import page_models
 from probes.records.record import SCHEMA_VERSION
 from probes.records.record_files import path_in_results
 from probes.records.result import Result
@@ -68,7 +70,12 @@ def _section(group: str, ranking: Ranking) -> RankingSection:
             "encoders": ranking.kind,
             "probe": ranking.probe,
         },
-        replace(table, title=f"{table.title} · {group}", notes=()),
+        # Scores come first, since a phone shows few columns.
+        replace(
+            table.with_columns([0, *range(3, len(table.heads)), 1, 2]),
+            notes=(),
+            title=f"{table.title} · {group}",
+        ),
         table_apart(ranking) if ranking.apart else None,
         [{"group": group, **row} for row in csv_rows(ranking, frame)],
         rules(frame),
@@ -116,9 +123,9 @@ def write_site(submission: Submission, folder: Path) -> Path:
     }
     with writing(folder):
         (folder / MODELS).mkdir(parents=True, exist_ok=True)
-    pages = _pages(results)
+    pages, labels, models = _pages(results), model_labels(results), page_models(results)
     for file, (name, page_results) in pages.items():
-        write_page(page_results, folder / file, name, home=f"../{INDEX}")
+        write_page(page_results, folder / file, name, home=f"../{INDEX}", site_models=[*models])
     for path in set((folder / MODELS).glob("*.html")) - {folder / file for file in pages}:
         path.unlink()
     write_tidy(folder / CSV, results.values())
@@ -138,6 +145,7 @@ def write_site(submission: Submission, folder: Path) -> Path:
             for file, page in reversed(pages.items())
             if c.path in page.results
         },
+        models={c.name: models[labels[model_key(results[c.path])]] for c in candidates},
         n_models=len(pages),
         rules=(*dict.fromkeys(rule for section in sections for rule in section.rules), MEAN),
         claimed=CLAIMED,

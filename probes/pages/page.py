@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -21,9 +22,10 @@ from probes.common.files import published
 from probes.common.terminal import progress
 from probes.measurements.plugin_keys import plugin_failure
 from probes.pages import sections
-from probes.pages.page_charts import ChartSpec, packed, page_models, script
+from probes.pages.page_charts import HALF, ChartSpec, packed, page_models, script
 from probes.records.record import Record
 from probes.records.result import Result
+from probes.tables.charts import PAGE, Style
 from probes.tables.table import Table
 
 MOST_DRAWN = 8
@@ -36,10 +38,12 @@ def write_page(
     name: str,
     corpus_records: Mapping[Path, Record] = MappingProxyType({}),
     home: str = "",
+    site_models: Sequence[str] = (),
 ) -> Path:
     """Write the page of results and of records of other measurements; see `page`."""
+    text = page(results, name, corpus_records, home, site_models)
     with published(path) as temporary:
-        temporary.write_text(page(results, name, corpus_records, home), encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8")
     return path
 
 
@@ -70,6 +74,7 @@ def page(
     name: str,
     corpus_records: Mapping[Path, Record] = MappingProxyType({}),
     home: str = "",
+    site_models: Sequence[str] = (),
 ) -> str:
     """The page as HTML.
 
@@ -78,9 +83,11 @@ def page(
         name: its title.
         corpus_records: see `probes.boards.shown_together.corpus_records_of`.
         home: the address of a page that it belongs to; empty for none.
+        site_models: labels of all models of the site of this page, which have colours.
     """
     all_records = {**results, **corpus_records}
-    models = page_models(all_records)
+    models = page_models(all_records, site_models)
+    half, wide = (replace(x, models=(*models, *site_models)) for x in (HALF, PAGE))
     scored, left_out = all_groups(results, corpus_records)
     corpora, also_left_out = corpus_groups(corpus_records, model_labels(all_records))
     groups = {f"g{i}": group for i, group in enumerate(scored)}
@@ -95,9 +102,9 @@ def page(
     show = partial(macro(environment, "section"), models=models, keep=add_spec)
     several = sum(not model.random for model in models.values()) > 1
     opening = {
-        "Overview": sections.overview(groups, models),
+        "Overview": sections.overview(groups, models, half),
         "Leaderboard": sections.leaderboard_section(groups if several else {}),
-        "Evidence": sections.evidence(groups, list(models)),
+        "Evidence": sections.evidence(groups, half, wide),
         "Breakdowns": sections.breakdowns(groups),
     }
     closing = {
@@ -105,7 +112,7 @@ def page(
         "Sources": sections.sources(models, list(all_records.values())),
     }
     tabs = [(title.lower(), title, show(part)) for title, part in opening.items() if part.sections]
-    tabs += _measurement_parts(corpora, groups, list(models), show)
+    tabs += _measurement_parts(corpora, groups, wide, show)
     tabs += [(title.lower(), title, show(part)) for title, part in closing.items()]
     return environment.get_template("page.html").render(
         name=name,
@@ -133,13 +140,13 @@ def page(
 def _measurement_parts(
     corpora: Sequence[CorpusGroup],
     scored: Mapping[str, Group],
-    models: Sequence[str],
+    style: Style,
     show: Callable[[sections.PageSection], Markup],
 ) -> Iterator[tuple[str, str, Markup]]:
     """A part for each measurement; that of a plug-in that fails is left out with a message."""
     for name, groups in groupby(corpora, key=lambda group: group.measurement.name):
         try:
-            part = show(sections.measurement_section(list(groups), scored, models))
+            part = show(sections.measurement_section(list(groups), scored, style))
         except Exception as error:
             if not (reason := plugin_failure(error, name, None, "")):
                 raise

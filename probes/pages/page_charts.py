@@ -36,6 +36,7 @@ class PageChart:
     """A chart with its caption.
 
     Attributes:
+        unit: which of several charts of this title it is; empty for none.
         spec: None if no model has a part in it.
         missing: why models have none.
         task: by which the page is filtered; empty for none.
@@ -46,13 +47,23 @@ class PageChart:
     note: str
     spec: ChartSpec | None
     missing: Mapping[str, str] = field(default_factory=dict)
+    unit: str = ""
     task: str = ""
     wide: bool = False
 
 
 def view_chart(view: ChartView, findings: RecordsByModel, style: Style, **more: Any) -> PageChart:
-    """The chart of a view; `more` are further attributes of `PageChart`."""
-    return page_chart(view_plot(view, findings, style), style, *caption(view, findings), **more)
+    """The chart of a view, None of single dots; `more` are further attributes of `PageChart`."""
+    plot = view_plot(view, findings, style)
+    datasets = plot.chart.to_dict().get("datasets", {}) if plot.chart else {}
+    points = [x for rows in datasets.values() for x in rows if x.get("value") is not None]
+    if points and all(point.get("alone") for point in points):
+        models = dict.fromkeys(point["model"] for point in points)
+        plot = Plot(None, {**plot.missing, **dict.fromkeys(models, ALONE)})
+    return page_chart(plot, style, *caption(view, findings), **more)
+
+
+ALONE = "measured at one layer; the tables have it"
 
 
 def page_chart(plot: Plot, style: Style, title: str, note: str = "", **more: Any) -> PageChart:
@@ -61,16 +72,15 @@ def page_chart(plot: Plot, style: Style, title: str, note: str = "", **more: Any
     return PageChart(title, note, spec, plot.missing, **more)
 
 
-def not_measured(charts: Iterable[PageChart]) -> list[str]:
+def not_drawn(charts: Iterable[PageChart]) -> list[str]:
     """Sentences that say which charts lack which models, and why."""
     tasks: dict[tuple[str, str, str], list[str]] = {}
     for chart in charts:
-        title, _, unit = chart.title.rpartition(" · ") if chart.task else (chart.title, "", "")
         for reason in dict.fromkeys(chart.missing.values()):
             names = ", ".join(name for name, x in chart.missing.items() if x == reason)
-            tasks.setdefault((title, names, reason), []).append(unit)
+            tasks.setdefault((chart.title, names, reason), []).append(chart.unit)
     return [
-        f"Not measured: {title} of {names}{' on ' + ', '.join(x) if any(x) else ''}: {reason}."
+        f"No chart: {title} of {names}{' on ' + ', '.join(x) if any(x) else ''}: {reason}."
         for (title, names, reason), x in tasks.items()
     ]
 
@@ -120,13 +130,20 @@ class PageModel(NamedTuple):
         return "○" if self.random else "●"
 
 
-def page_models(records: Mapping[Path, Record]) -> dict[str, PageModel]:
-    """Models by label, each followed by its random twins."""
+def page_models(
+    records: Mapping[Path, Record], site_models: Iterable[str] = ()
+) -> dict[str, PageModel]:
+    """Models by label, each followed by its random twins.
+
+    Args:
+        site_models: labels of all models of a site that the page belongs to.
+    """
     labels = model_labels(records)
     firsts: dict[str, Record] = {}
     for record in records.values():
         firsts.setdefault(labels[model_key(record)], record)
+    colours = model_colours([*firsts, *site_models])
     return {
-        label: PageModel(firsts[label], colour, pretrained_name(label) != label)
-        for label, colour in model_colours(sorted(firsts, key=model_order)).items()
+        label: PageModel(firsts[label], colours[label], pretrained_name(label) != label)
+        for label in sorted(firsts, key=model_order)
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -13,9 +13,10 @@ from probes.boards.breakdown_tables import evidence_tables
 from probes.boards.claims.claim_reports import NOTE, Report, claims_table, make_reports
 from probes.boards.comparable import SAME_VECTORS, twins_of
 from probes.boards.layer_tables import score_tables
-from probes.boards.overview import sentence
+from probes.boards.overview import best_layers, sentence
 from probes.boards.ranking_tables import size_cells
 from probes.boards.shown_together import CorpusGroup, Group, TaskResults
+from probes.common.errors import layer_ranges
 from probes.common.grouping import grouped
 from probes.data.splits import worded_note
 from probes.frames.header_columns import values
@@ -23,30 +24,28 @@ from probes.frames.measurement_tables import findings_of, measurement_tables
 from probes.measurements.measurement import probe_measurements
 from probes.measurements.table_cells import group_cell, group_metric_title, score_cell
 from probes.pages.page_charts import (
-    HALF,
     PageChart,
     PageModel,
-    not_measured,
+    not_drawn,
     page_chart,
     view_chart,
 )
 from probes.records.header import CorpusRecord
 from probes.records.record import Record, model_title
 from probes.records.result import Result
-from probes.tables.charts import PAGE, Style
+from probes.statistics.metrics import printed_score
+from probes.tables.charts import Style
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 
 SCORES_NOTE = (
-    "Headline metric on test; bands are 95 % intervals over test documents, or sentences where the "
-    "corpus names no documents; training variation is not included. Dashed: floors."
+    "Headline metric on test. Intervals are over test documents, or sentences where the corpus "
+    "names no documents; training variation is not included."
 )
 LOCATED_NOTE = (
     "Where in the model a task's labels become decodable (Tenney et al. 2019a): expected layers "
     "with 95 % intervals, and centres of gravity. Undefined: the mix of all layers does not gain "
     "on layer 0."
 )
-MOST_OPENED = 3
-"""Number of trained models that the overview shows unfolded."""
 
 
 @dataclass
@@ -74,19 +73,19 @@ class PageSection:
     folded: bool | None = None
 
 
-def overview(groups: Mapping[str, Group], models: Mapping[str, PageModel]) -> PageSection:
-    """Findings: for each model sentences and the table of layers; the curves of all."""
-    trained = [label for label, model in models.items() if not model.random]
-    half = replace(HALF, models=tuple(models))
+def overview(
+    groups: Mapping[str, Group], models: Mapping[str, PageModel], half: Style
+) -> PageSection:
+    """Curves and best layers of all models; for each, sentences and the table of layers."""
     sections = []
     for id, group in groups.items():
-        parts = [_layers_section(group, label, trained[:MOST_OPENED]) for label in group.models]
+        trained = [label for label in group.models if not models[label].random]
+        parts = [_layers_section(group, label, trained[:1]) for label in group.models]
         charts = [
             page_chart(
                 score_charts.curves_of_group(replace(group, units=[unit]), half),
                 half,
                 f"{unit.title}, n = {unit.n}",
-                SCORES_NOTE,
                 task=unit.name,
             )
             for unit in group.units
@@ -97,10 +96,41 @@ def overview(groups: Mapping[str, Group], models: Mapping[str, PageModel]) -> Pa
             if all(x.model.random_seed is None for x in unit.results.values())
         ]
         missing = [f"No random twin among the results on {', '.join(alone)}."] if alone else []
-        sections.append(
-            PageSection(group.title, charts=charts, missing=missing, sections=parts, groups=id)
-        )
+        all_parts = {"charts": charts, "tables": [_best_by_task(group, trained)], "sections": parts}
+        notes = {"texts": [SCORES_NOTE], "missing": missing}
+        sections.append(PageSection(group.title, groups=id, **all_parts, **notes))
     return PageSection(sections=sections)
+
+
+def _best_by_task(group: Group, models: Collection[str]) -> Table:
+    """The best layers, score, floor and gain of each model, task by task."""
+    rows = [
+        TableRow.of(unit.title, label, *_best_cells(unit, label), model=label, task=unit.name)
+        for unit in group.units
+        for label in unit.results
+        if label in models or not models
+    ]
+    heads = ("task", "model", "best layers", "score", "floor", "gain")
+    return Table("Best layers of all models", heads, tuple(rows), left=2, repeated=2)
+
+
+def _best_cells(unit: TaskResults, model: str) -> Iterator[Cell]:
+    result = unit.floored[model]
+    best, metric = result.best_number, result.task.metric
+    tied, (name, floor) = best_layers(result), result.floor or ("none", None)
+    if best is None or result.is_floored(best):
+        yield Cell(NOTHING)
+    else:
+        _, layers = layer_ranges(tied or {best}).split(" ", 1)
+        yield Cell(
+            f"{layers} of {result.model.n_layers}", note="" if tied else "on dev", value=best
+        )
+    yield _best(unit, model)
+    yield score_cell(floor, None, metric, note=name)
+    score = result.score(result.best_layer)
+    gain = None if score is None or floor is None else score - floor
+    text = printed_score(gain, metric)
+    yield Cell(f"+{text}" if gain is not None and gain > 0 else text, value=gain)
 
 
 def _layers_section(group: Group, label: str, opened: Sequence[str]) -> PageSection:
@@ -133,13 +163,9 @@ def _best_by_model(group: Group) -> Table:
             for unit in group.units
         ]
         size = size_cells(next(iter(results.values())))
-        rows.append(TableRow.of(model, *size, *cells, model=model))
-    heads = (
-        "model",
-        "parameters",
-        "layers",
-        *(f"{unit.title}\nn = {unit.n}" for unit in group.units),
-    )
+        rows.append(TableRow.of(model, *cells, *size, model=model))
+    heads = ("model", *(f"{unit.title}\nn = {unit.n}" for unit in group.units))
+    heads += ("parameters", "layers")
     return Table(group.title, heads, tuple(rows))
 
 
@@ -152,23 +178,25 @@ def _best(unit: TaskResults, model: str) -> Cell:
     return score_cell(result.score(best), result.interval(best), metric, note=note, floored=floored)
 
 
-def evidence(groups: Mapping[str, Group], models: Sequence[str]) -> PageSection:
-    """Charts of the evidence behind scores by task, and tables of each model."""
-    page, half = (replace(style, models=tuple(models)) for style in (PAGE, HALF))
+def evidence(groups: Mapping[str, Group], half: Style, page: Style) -> PageSection:
+    """Charts of the evidence behind scores, and tables of each model."""
     sections = []
     for id, group in groups.items():
-        charts = sorted(_evidence_charts(group, half, page), key=lambda chart: chart.wide)
-        located = score_charts.expected_layers(group, page)
-        charts.append(page_chart(located, page, "Expected layer by task", LOCATED_NOTE, wide=True))
+        charts = [*_evidence_charts(group, half, page)]
+        plot = score_charts.expected_layers(group, page)
+        located = page_chart(plot, page, "Expected layer by task", LOCATED_NOTE, wide=True)
         tables = {
             label: evidence_tables(list(results.values())) for label, results in group.paths.items()
         }
-        parts = [_tables_section(label, chain(*x.values())) for label, x in tables.items() if x]
-        if parts or any(chart.spec for chart in charts):
-            missing = not_measured(charts)
-            sections.append(
-                PageSection(group.title, charts=charts, missing=missing, sections=parts, groups=id)
-            )
+        drawn = grouped((x for x in charts if x.spec), lambda chart: (chart.title, chart.note))
+        parts = [
+            PageSection(title, [note], charts=[replace(x, note="") for x in of_title])
+            for (title, note), of_title in drawn.items()
+        ]
+        parts += [_tables_section(label, chain(*x.values())) for label, x in tables.items() if x]
+        if parts or located.spec:
+            about = {"missing": not_drawn([*charts, located]), "groups": id}
+            sections.append(PageSection(group.title, charts=[located], sections=parts, **about))
     texts = ["Measurements that help to interpret the scores. Bands are 95 % intervals."]
     return PageSection(texts=texts, sections=sections)
 
@@ -178,12 +206,13 @@ def _evidence_charts(group: Group, half: Style, page: Style) -> Iterator[PageCha
         for unit in group.units:
             if any(map(measurement.own_record, unit.results.values())):
                 findings = findings_of(measurement, unit.results)
+                about = {"task": unit.name, "unit": group.short_title(unit)}
                 for view in measurement.charts:
-                    chart = view_chart(view, findings, half, task=unit.name)
+                    chart = view_chart(view, findings, half, **about)
                     # Panels side by side do not fit into half the width.
                     if chart.spec and "facet" in chart.spec:
-                        chart = view_chart(view, findings, page, task=unit.name, wide=True)
-                    yield replace(chart, title=f"{chart.title} · {group.short_title(unit)}")
+                        chart = view_chart(view, findings, page, wide=True, **about)
+                    yield chart
 
 
 def _tables_section(label: str, tables: Iterable[Table]) -> PageSection:
@@ -225,7 +254,7 @@ def _by_group(unit: TaskResults) -> Table:
 
 
 def measurement_section(
-    groups: Sequence[CorpusGroup], scored: Mapping[str, Group], models: Sequence[str]
+    groups: Sequence[CorpusGroup], scored: Mapping[str, Group], style: Style
 ) -> PageSection:
     """The charts and tables of one measurement of a corpus.
 
@@ -234,7 +263,6 @@ def measurement_section(
         scored: groups of scores on the page, by identifier.
     """
     sections = []
-    style = replace(PAGE, models=tuple(models))
     for group in groups:
         text = group.first.corpus.fingerprint
         same = [x for x, y in scored.items() if y.units[0].first.corpus.fingerprint == text]
@@ -248,7 +276,7 @@ def measurement_section(
                     _tables_section(label, measurement_tables(group.measurement, [record]))
                     for label, record in group.records.items()
                 ],
-                missing=not_measured(charts),
+                missing=not_drawn(charts),
                 groups=" ".join(same),
             )
         )

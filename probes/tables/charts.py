@@ -13,7 +13,7 @@ import struct
 import textwrap
 import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
@@ -59,8 +59,13 @@ SOLID, DOTTED, DASHED = [1, 0], [1, 1.5], [3, 2]
 INCH = 72
 """Units of a drawing: points on paper, pixels on a page."""
 
-COLUMN, WIDE = 3.3, 6.8
-"""Widths in inches: of a column, and of a page of two."""
+WIDTHS = {"one": 3.03, "two": 6.3}
+"""Inches of one column and of both in the style of the ACL."""
+
+DEPTH = "relative depth"
+"""Title of the axis of layer / number of layers."""
+
+CLIPPED = "Axes fit trained models; random twins are cut off where they leave them."
 
 FONTS = "Liberation Sans, DejaVu Sans, Arial, sans-serif"
 """The first comes with vl-convert, which draws no text at all in a font that it does not know."""
@@ -76,21 +81,25 @@ class Style:
         paper: the ground, None for none.
         titled: whether charts have titles.
         hover: whether marks say their numbers where they are pointed at.
-        models: all models, where charts that have some of them stand side by side: colours are
-            those of all.
+        legends: whether charts say which colours and marks are whose; a page says it once for all.
+        models: all models of the page or of the folders, some of which a chart may lack: they
+            have their colours.
+        n_layers: numbers of layers by model, where curves are by depth; empty for those by layer.
     """
 
-    width: float = COLUMN * INCH
+    width: float = WIDTHS["one"] * INCH
     font: str = FONTS
-    text: float = 7
+    text: float = 8
     ink: str = "black"
     soft: str = "#6b7280"
     paper: str | None = "white"
     titled: bool = True
     hover: bool = False
+    legends: bool = True
     models: tuple[str, ...] = ()
+    n_layers: Mapping[str, int] = field(default_factory=dict)
 
-    def columns(self, panels: int, least: float = 15) -> int:
+    def columns(self, panels: int, least: float = 13) -> int:
         """Number of panels beside each other, each at least `least` letters wide."""
         return max(1, min(panels, int(self.width // (least * self.text))))
 
@@ -140,6 +149,7 @@ PAGE = Style(
     paper=None,
     titled=False,
     hover=True,
+    legends=False,
 )
 """Colours are the page's own, which follow the reader's scheme, and print."""
 
@@ -204,40 +214,46 @@ def in_panels(
     columns: int,
     title: str,
     sizes: Sequence[tuple[float, float]] = (),
+    domains: Sequence[tuple[float, float]] = (),
     **scales: Any,
 ) -> Spec:
     """The chart, or one beside the other for each place in the column `panel`.
 
     Args:
         sizes: width and height of each panel; empty if `panel` has both.
+        domains: ends of each panel's axis of y; empty where they follow from the numbers.
         scales: which of the panels' scales are "shared" or "independent".
     """
     names = list(frame["panel"].unique())
     data: dict[str, Any] = {"data": {"name": "rows"}}
+    panels = [panel] * len(names)
     if sizes:
-        panel = {**panel, "width": sizes[0][0], "height": sizes[0][1]}
+        panels = [{**panel, "width": width, "height": height} for width, height in sizes]
+    if domains:
+        y = panel["encoding"]["y"]
+        scaled = ({**y, "scale": {**y["scale"], "domain": [*ends]}} for ends in domains)
+        panels = [{**x, "encoding": {"y": y}} for x, y in zip(panels, scaled, strict=True)]
     if len(names) < 2:
-        return titled({**panel, **data, "datasets": {"rows": rows(frame)}}, title, style, *names)
+        alone = {**(panels or [panel])[0], **data, "datasets": {"rows": rows(frame)}}
+        return titled(alone, title, style, *names)
     placed = frame.assign(place=frame["panel"].map(names.index))
     data["datasets"] = {"rows": rows(placed)}
-    if len({*sizes}) > 1:  # Panels of a facet have one size.
-        panels = [
+    if len({*sizes}) > 1 or domains:  # Panels of a facet have one size, and domains of data.
+        grid_panels = [
             {
                 **panel,
-                "width": width,
-                "height": height,
                 "transform": [{"filter": {"field": "place", "equal": i}}],
                 "title": {"text": name.split("\n"), "fontSize": 0.92 * style.text, "offset": 3},
             }
-            for i, (name, (width, height)) in enumerate(zip(names, sizes, strict=True))
+            for i, (name, panel) in enumerate(zip(names, panels, strict=True))
         ]
-        grid = {"concat": panels, "columns": columns, "resolve": {"scale": scales}}
+        grid = {"concat": grid_panels, "columns": columns, "resolve": {"scale": scales}}
         return titled({**data, **grid, "spacing": 1.4 * style.text}, title, style)
     facets = {
         **data,
         "facet": _channel("panel", title=None, sort=_by("place")),
         "columns": columns,
-        "spec": panel,
+        "spec": panels[0],
         "resolve": {"scale": scales, "axis": {"x": "independent", "y": "independent"}},
     }
     return titled(facets, title, style)
@@ -252,18 +268,20 @@ def _marks(frame: pd.DataFrame, style: Style) -> dict[str, Any]:
     used = [mark for mark in MARKS if mark in set(frame["mark"])]
     scale = {"domain": used, "range": [MARKS[mark] for mark in used]}
     symbols = legend_below(used, style, symbolStrokeColor=style.soft, symbolFillColor="transparent")
-    return _channel("mark", scale=scale, legend=symbols)
+    return _channel("mark", scale=scale, legend=symbols if style.legends else None)
 
 
 _MARKED = {"field": "mark", "oneOf": [*MARKS]}
 
 
-def series(names: Sequence[str], style: Style) -> tuple[dict[str, Any], dict[str, Any]]:
+def series(
+    names: Sequence[str], style: Style, by: str = "model"
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Scales of the colours and dashes of models: random twins are dotted in their model's colour.
 
-    Lines of other things have colours of their own; of many, shades that have an order.
+    Other lines have colours in their order; many lines have shades.
     """
-    colours = model_colours(style.models if {*names} <= {*style.models} else names)
+    colours = model_colours([*style.models, *names]) if by == "model" else distinct_colours(names)
     dashes = [SOLID if pretrained_name(name) == name else DOTTED for name in names]
     return (
         {"domain": [*names], "range": [colours[name] for name in names]},
@@ -281,6 +299,7 @@ def lines(
     log: bool = False,
     by: str = "model",
     one_scale: bool = False,
+    fit_trained: bool = False,
 ) -> Spec:
     """Curves with their 95 % bands; a single number has an error bar instead.
 
@@ -291,17 +310,20 @@ def lines(
         log: whether the axis of x is logarithmic.
         by: the column that colours tell apart, "model" or "line".
         one_scale: whether panels share their axis of y.
+        fit_trained: whether axes of y fit trained models; curves of random twins are clipped.
     """
+    if x == "layer" and style.n_layers:
+        x, frame = DEPTH, frame.assign(x=frame["x"] / frame["model"].map(style.n_layers))
     frame = frame.assign(value=frame["value"].astype(float), alone=_alone(frame))
     frame["level"] = frame.get("level", math.nan)
     value_rows = frame[frame["value"].notna()]
     names = list(dict.fromkeys(value_rows[by]))
-    colours, dashes = series(names, style)
+    colours, dashes = series(names, style, by)
     columns = style.columns(frame["panel"].nunique())
     width = style.panel(columns, 5 if y else 3.6)
     key = None
     # A single curve without a name needs no legend.
-    if len(names) > 1 or any(names):
+    if (len(names) > 1 or any(names)) and (style.legends or by != "model"):
         symbols = {"symbolSize": 15 * style.text, "symbolStrokeWidth": style.text / 5}
         key = legend_below(names, style, symbolType="stroke", **symbols)
     across = {
@@ -310,7 +332,7 @@ def lines(
     }
     base = {**across, "x": _positions(value_rows["x"], x, width, style, log=log)}
     values = {"zero": False, "nice": False, "padding": 4}
-    up = _number_channel("value", scale=values, title=textwrap.wrap(y, 24), axis={"tickCount": 5})
+    up = _number_channel("value")
     dashed = _channel(by, scale=dashes, legend=key)
     ends = {**base, "y": _number_channel("low"), "y2": {"field": "high"}}
     level = {**across, "y": _number_channel("level")}
@@ -318,12 +340,16 @@ def lines(
     if has_names := "name" in frame:
         level["color"] = {"value": style.soft}
     valid = "isValid(datum.value)"
+    domains = _trained_ranges(frame) if fit_trained else []
+    clip = {"clip": True} if domains else {}
     parts = [
         _mark_layer("rule", level, "isValid(datum.level)", strokeDash=DASHED),
-        _mark_layer("area", ends, f"{valid} && isValid(datum.low) && !datum.alone", opacity=0.18),
-        _mark_layer("rule", ends, f"{valid} && isValid(datum.low) && datum.alone"),
-        _mark_layer("line", {**base, "y": up, "strokeDash": dashed}, valid),
-        _mark_layer("point", {**base, "y": up}, valid, filled=True),
+        _mark_layer(
+            "area", ends, f"{valid} && isValid(datum.low) && !datum.alone", opacity=0.18, **clip
+        ),
+        _mark_layer("rule", ends, f"{valid} && isValid(datum.low) && datum.alone", **clip),
+        _mark_layer("line", {**base, "y": up, "strokeDash": dashed}, valid, **clip),
+        _mark_layer("point", {**base, "y": up}, valid, filled=True, **clip),
     ]
     if _has_marks(frame):
         marked = {**base, "y": up, "shape": _marks(frame, style)}
@@ -338,12 +364,32 @@ def lines(
         tips = [*_tips("model", *lines, x=x), *_number_tooltips(frame)]
         # Large and invisible, so that the pointer need not hit a small mark.
         parts.append(
-            _mark_layer("point", {**base, "y": up, "tooltip": tips}, valid, size=400, opacity=0)
+            _mark_layer(
+                "point", {**base, "y": up, "tooltip": tips}, valid, size=400, opacity=0, **clip
+            )
         )
-    panel = {"layer": parts, "width": width, "height": min(0.75 * width, 16 * style.text)}
-    return in_panels(
-        panel, frame, style, columns, title, y="shared" if one_scale else "independent"
+    axis = {"scale": values, "title": textwrap.wrap(y, 24), "axis": {"tickCount": 5}}
+    size = {"width": width, "height": min(0.75 * width, 16 * style.text)}
+    panel = {"layer": parts, "encoding": {"y": axis}, **size}
+    scale = "shared" if one_scale else "independent"
+    title = title or (CLIPPED if domains else "")
+    return in_panels(panel, frame, style, columns, title, domains=domains, x="shared", y=scale)
+
+
+def _trained_ranges(frame: pd.DataFrame) -> list[tuple[float, float]]:
+    """The least and the greatest number of trained models, with their floors, in each panel.
+
+    Empty if no random twin leaves them. Where there are only twins, the range is theirs.
+    """
+    numbers = frame[["value", "low", "high", "level"]].astype(float)
+    ends = numbers.agg(["min", "max"], axis=1).assign(panel=frame["panel"])
+    trained = ends[[pretrained_name(name) == name for name in frame["model"]]]
+    of_all, of_trained = (
+        x.groupby("panel", sort=False).agg({"min": "min", "max": "max"}) for x in (ends, trained)
     )
+    ranges = of_trained.reindex(of_all.index).fillna(of_all)
+    left = not ranges.equals(of_all) and not ranges.isna().any(axis=None)
+    return [*ranges.itertuples(index=False, name=None)] if left else []
 
 
 def _alone(frame: pd.DataFrame) -> pd.Series:
@@ -357,6 +403,8 @@ def _positions(
 ) -> dict[str, Any]:
     """The axis of x, with a tick at each number that there is, as far as they fit."""
     numbers = sorted(values.dropna().unique())
+    if title == DEPTH:
+        numbers = [0, 0.25, 0.5, 0.75, 1]
     step = max(1, math.ceil(len(numbers) * 2.5 * style.text / width)) if not log else 1
     form = ",d" if all(float(x).is_integer() for x in numbers) else ".3~g"  # doses are halves
     form = ".2~s" if values.max() >= 1e5 else form
@@ -394,7 +442,7 @@ def heat_map(
     title: str = "",
     low: float | None = None,
     high: float | None = None,
-    scheme: Any = "viridis",
+    diverging: bool = False,
 ) -> Spec:
     """Numbers as colours, the first row at the bottom: names in their order, then whole numbers.
 
@@ -404,8 +452,8 @@ def heat_map(
             tooltips have texts of their own, by name.
         down, across: titles of the axes.
         legend_title: title of the colour legend.
-        low, high: ends of its scale; None for the least and the greatest value. With "blueorange",
-            whose middle is 0, both are as far from it.
+        low, high: ends of its scale; None for the least and the greatest value.
+        diverging: whether numbers below 0 are orange; both ends are then as far from it.
     """
     frame, upright, along = _placed(frame.assign(value=frame["value"].astype(float)))
     of_panels = frame.groupby("panel", sort=False)["column"].nunique()
@@ -417,20 +465,18 @@ def heat_map(
     heads = _column_heads(along, step, style)
     frame["column"] = frame["column"].map(heads)
     tall = max(0.5 * style.text, min(2 * style.text, 72 * style.text / len(upright)))
-    diverging = scheme == "blueorange"
     if diverging:
         high = span_of(frame["value"].abs(), 0, None)[1]
         low = -high
     ends = span_of(frame["value"], low, high)
-    # Text is white on dark colours: the lower ones of viridis, both ends of a diverging scheme.
-    middle = ends[0] + 0.6 * (ends[1] - ends[0])
-    dark = f"abs(datum.value) > {0.6 * ends[1]}" if diverging else f"datum.value < {middle}"
-    ink = {"condition": {"test": f"isValid(datum.value) && {dark}", "value": "white"},
-           "value": "black"}  # fmt: skip
+    pale = 0 if diverging else ends[0]
+    dark = f"isValid(datum.value) && abs(datum.value - {pale}) > {0.75 * (ends[1] - pale)}"
+    ink = {"condition": {"test": dark, "value": "white"}, "value": "black"}
+    scheme = {"name": "blueorange", "extent": [0, 1 if diverging else 0.5]}
     colour = _number_channel(
         "value",
-        title=textwrap.wrap(legend_title, 60),
-        scale={"scheme": scheme, "domain": [*ends], "reverse": diverging, "clamp": True},
+        title=textwrap.wrap(legend_title, min(60, int(style.width / (0.6 * style.text)))),
+        scale={"scheme": scheme, "domain": [*ends], "reverse": True, "clamp": True},
         legend={
             "orient": "bottom",
             "gradientLength": 20 * style.text,
@@ -518,7 +564,8 @@ def _name_axis(
         "ticks": False,
         "domain": False,
     }
-    return _channel(column, sort=_by(f"{column}_at"), title=title or None, axis=axis)
+    lines = textwrap.wrap(title, max(20, int(len(names) * step / (0.5 * style.text))))
+    return _channel(column, sort=_by(f"{column}_at"), title=lines or None, axis=axis)
 
 
 def _placed(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str], list[str]]:
@@ -547,7 +594,7 @@ def points(
     kinds = list(dict.fromkeys(frame["kind"]))
     colours, dashes = series(models, style)
     frame = frame.assign(value=frame["value"].astype(float), place=frame["model"].map(models.index))
-    key = legend_below(models, style)
+    key = legend_below(models, style) if style.legends else None
     base = {
         "y": _channel("name", title=None, scale={"domain": order, "paddingInner": 0.3}),
         "yOffset": _channel("place", "ordinal", sort="ascending"),

@@ -60,7 +60,11 @@ def distinct_colours(names: Iterable[str]) -> dict[str, str]:
 
 
 def model_colours(names: Iterable[str]) -> dict[str, str]:
-    """The colour of each model; a random twin has that of its model."""
+    """The colour of each model, by its place in the alphabet; a random twin has that of its model.
+
+    Pages and figures of the same models so agree, whichever of them a chart has.
+    """
     all_names = list(names)
-    colours = distinct_colours(dict.fromkeys(map(pretrained_name, all_names)))
+    models = {pretrained_name(name) for name in all_names}
+    colours = distinct_colours(sorted(models, key=lambda name: (name.lower(), name)))
     return {name: colours[pretrained_name(name)] for name in all_names}

@@ -28,8 +28,13 @@ def svg(chart: Chart, style: Style) -> str:
 
 
 def save(chart: Chart, path: Path, style: Style) -> None:
-    """Write a chart in the format that the file's name ends in."""
-    write(path, svg(chart, style))
+    """Write a chart in the format that the file's name ends in; none is wider than the style."""
+    drawing = svg(chart, style)
+    width, height = (float(x) for x in re.findall(r'(?:width|height)="([\d.]+)"', drawing)[:2])
+    if width > style.width:  # Axes and legends took more than they were given.
+        size = f'width="{style.width}" height="{height * style.width / width}"'
+        drawing = re.sub(r'width="[\d.]+" height="[\d.]+"', size, drawing, count=1)
+    write(path, drawing)
 
 
 def write(path: Path, svg_text: str, dpi: int = 300) -> None:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from probes.common.errors import printable, printable_lines
 from probes.records.values import Interval
@@ -81,6 +82,7 @@ class TableRow:
 
     Attributes:
         model: label of the model that the row is about; empty if it is about none or several.
+        task: name of the task that it is about; empty likewise.
         faint: whether it is set back, as baselines and models without a rank are.
         ends_section: whether a rule follows it.
     """
@@ -89,14 +91,13 @@ class TableRow:
     model: str = ""
     faint: bool = False
     ends_section: bool = False
+    task: str = ""
 
     @classmethod
-    def of(
-        cls, *cells: str | Cell, model: str = "", faint: bool = False, ends_section: bool = False
-    ) -> TableRow:
-        """A row of cells, some of them given by their text alone."""
+    def of(cls, *cells: str | Cell, **fields: Any) -> TableRow:
+        """A row of cells, some of them given by their text alone, with its other fields."""
         row_cells = tuple(Cell(cell) if isinstance(cell, str) else cell for cell in cells)
-        return cls(row_cells, model, faint, ends_section)
+        return cls(row_cells, **fields)
 
 
 @dataclass(frozen=True)

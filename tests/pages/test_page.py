@@ -153,8 +153,8 @@ def test_what_is_missing_is_said_with_the_reason():
     bare = make_result("pos", (0.3, 0.4), model="n", p_best=False)
     bare = changed(bare, "model", digest="n")
     said = texts(page(scores(make_full_result("pos", model="m"), bare), "x"))
-    assert "Not measured: Expected layer by task of n: there is no record of it." in said
-    assert "Not measured: Selectivity by layer of n on pos: there is no record of it." in said
+    assert "No chart: Expected layer by task of n: there is no record of it." in said
+    assert "No chart: Selectivity by layer of n on pos: there is no record of it." in said
     one = make_full_result("pos", model="m")
     text = page(scores(one, one, one), "x")
     assert "2 duplicate results left out s1.json: a second result of m on pos" in texts(text)

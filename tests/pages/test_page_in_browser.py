@@ -66,10 +66,21 @@ def drawn(browser, title=SCORES):
 
 def test_the_page_opens_with_what_was_found(page):
     assert page.js("return document.querySelector('[aria-selected=true]').id") == "tab-overview"
-    said = "pos is decoded best at layer 1 of 2: accuracy 70.0 [68.0, 72.0], 20.0 points above the floor of 50.0 (layer 0)."
+    parts = "figure, table, [data-model] details"
+    kinds = f"return [...document.querySelector('#overview').querySelectorAll('{parts}')].map(x => x.localName)"
+    assert page.js(kinds)[:5] == ["figure"] * 3 + ["table", "details"]
+    assert page.texts("#overview thead")[0].split() == [
+        "task", "↕", "model", "↕", "best", "layers", "↕", "score", "↕", "floor", "↕", "gain", "↕"
+    ]  # fmt: skip
+    rows = [" ".join(x.split()) for x in page.texts("#overview table.sortable tbody tr")]
+    assert rows[:2] == [
+        f"pos (accuracy) ● {EVIL} 1 of 2 90.0 ±2.0★ layer 1 of 2 50.0 layer 0 +40.0",
+        "pos (accuracy) ● beta 1 of 2 70.0 ±2.0★ layer 1 of 2 50.0 layer 0 +20.0",
+    ]
+    said = "pos is decoded best at layer 1 of 2: accuracy 90.0 [88.0, 92.0], 40.0 points above the floor of 50.0 (layer 0)."
     assert said in page.texts("#overview li")
     opened = "return [...document.querySelectorAll('#overview details[open]')].map(x => x.parentNode.dataset.model)"
-    assert page.js(opened) == [EVIL, "beta"]
+    assert page.js(opened) == [EVIL]
     drawn(page)
     points = page.js(DRAWN, SCORES)
     marks = {(x["model"], x["x"]): x["mark"] for x in points}
@@ -81,7 +92,7 @@ def test_heads_sort_and_missing_scores_stay_last(page):
     page.one("#tab-leaderboard").click()
     names = lambda: [x.split()[1] for x in page.texts(NAMES)]  # noqa: E731
     assert names() == [EVIL, "beta", "random:beta"]
-    pos, chunking = page.all("#leaderboard thead button")[3:5]
+    pos, chunking = page.all("#leaderboard thead button")[1:3]
     for order in ([EVIL, "beta", "random:beta"], ["random:beta", "beta", EVIL]):
         pos.click()
         assert names() == order
@@ -109,11 +120,13 @@ def test_filters_narrow_tables_and_charts(page):
     assert [x.split()[1] for x in page.texts(NAMES)] == ["beta"]
     page.one("#tab-overview").click()
     assert drawn(page) == ["beta"]
-    points = [x.split()[0] for x in page.texts("#overview li") if x]
-    assert points[:2] == ["pos", "chunking"]
+    tasks = lambda: [x.split()[0] for x in page.texts("#overview .sortable tbody th")]  # noqa: E731
+    assert tasks() == ["pos", "chunking", TASK.split()[0]]
     Select(page.one("#task")).select_by_index(1)
     assert page.texts("#overview h5") == [SCORES]
-    assert [x.split()[0] for x in page.texts("#overview li") if x] == [points[0]]
+    assert tasks() == ["pos"]
+    page.one("#search").clear()
+    assert tasks() == ["pos", "pos"]
 
 
 def test_a_chart_says_its_numbers(page):
@@ -148,7 +161,7 @@ def test_the_page_can_be_used_by_keyboard(page):
     page.driver.switch_to.active_element.send_keys(Keys.TAB)
     assert page.js("return getComputedStyle(document.activeElement).outlineStyle") != "none"
     page.one("#tab-leaderboard").click()
-    head = page.all("#leaderboard thead button")[3]
+    head = page.all("#leaderboard thead button")[1]
     head.send_keys(Keys.ENTER)
     assert head.find_element("xpath", "..").get_attribute("aria-sort") == "descending"
 

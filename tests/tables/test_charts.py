@@ -277,9 +277,9 @@ def test_letters_that_the_font_lacks_are_drawn():
 def test_charts_without_a_number_are_drawn_empty():
     nothing = {"value": None, "low": None, "high": None}
     bars = CURVES.rename(columns={"line": "name"}).assign(kind="k", text="undefined", **nothing)
-    for scheme in ("viridis", "blueorange"):
+    for diverging in (False, True):
         cells = CELLS.assign(value=None, text="–")
-        more = {"down": "layer", "across": "head", "legend_title": "share", "scheme": scheme}
+        more = {"down": "layer", "across": "head", "legend_title": "share", "diverging": diverging}
         assert "–" in texts(svg(charts.heat_map(cells, PAPER, **more)))
     assert "undefined" in texts(svg(charts.points(bars, PAPER, across="layer", longest=3)))
     assert "layer" in texts(svg(charts.lines(CURVES.assign(**nothing), PAPER)))

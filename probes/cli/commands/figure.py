@@ -31,10 +31,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a .pdf, .svg or .png file",
     )
     size = parser.add_mutually_exclusive_group()
+    size.add_argument("--wide", action="store_true", help="the same as --width two")
     size.add_argument(
-        "--wide", action="store_true", help="6.8 inches wide, for two columns, instead of 3.3"
+        "--width",
+        type=inches,
+        metavar="W",
+        help="one or two columns (3.03 or 6.3 inches; default: one), or a number of inches",
     )
-    size.add_argument("--width", type=inches, metavar="W", help="width in inches")
+    x_help = "curves by layer (the default), or by depth: layer / number of layers of the model"
+    add("--x", choices=("layer", "depth"), default="layer", help=x_help)
     add("--no-title", action="store_true", help="leave the title to the paper's caption")
     add("--font", default="", metavar="NAME", help="a font family (default: Liberation Sans)")
     add("--fonts", type=Path, metavar="DIR", help="a folder with more fonts than the system's")
@@ -70,11 +75,11 @@ def run(options: argparse.Namespace) -> int:
         )
     # The drawing library is slow to import.
     from probes.tables import figures
-    from probes.tables.charts import COLUMN, INCH, WIDE, Style
+    from probes.tables.charts import INCH, WIDTHS, Style
 
     if reason := figures.no_room():
         raise UserError(f"{options.output}: not drawn, since {reason}; lift the limit.")
-    width = options.width or (WIDE if options.wide else COLUMN)
+    width = options.width or WIDTHS["two" if options.wide else "one"]
     font = figures.font_of(options.font, options.fonts)
     style = Style(width * INCH, font, titled=not options.no_title)
     where = ", ".join(map(str, options.folders))
@@ -82,31 +87,33 @@ def run(options: argparse.Namespace) -> int:
         _, measurement, module = family_figures[options.kind]
         records = records_below(options.folders, measurements=[measurement])
         records = only(records, model=options.model)
-        if options.task:
-            raise UserError(f"--task: does not apply to {options.kind}; omit it.")
+        for flag, chosen in (("--task", options.task), ("--x depth", options.x == "depth")):
+            if chosen:
+                raise UserError(f"{flag}: does not apply to {options.kind}; omit it.")
         chart = importlib.import_module(module).draw(records, options, style, where)
     else:
         records = records_below(options.folders)
         corpora, task = names_in(",".join(options.corpus)), options.task
-        all_records = only(
-            {**results_with_evidence(records), **corpus_records_of(records)},
-            corpus=corpora,
-            task=task,
-        )
-        model_records = only(all_records, model=options.model)
-        about = options.kind, model_records, where, style, options.probe, options.measurement
-        chart = figure(*about, by_task=bool(task), among=all_records.values())
+        all_records = {**results_with_evidence(records), **corpus_records_of(records)}
+        chosen_records = only(all_records, corpus=corpora, task=task, model=options.model)
+        about = options.kind, chosen_records, where, style, options.probe, options.measurement
+        among, depth = all_records.values(), options.x == "depth"
+        chart = figure(*about, by_task=bool(task), depth=depth, among=among)
     figures.save(chart, options.output, style)
     print(options.output)
     return 0
 
 
 def inches(text: str) -> float:
-    """A width of 1 to 40 inches."""
+    """A width of one or two columns, or of 1 to 40 inches."""
+    from probes.tables.charts import WIDTHS
+
+    if text in WIDTHS:
+        return WIDTHS[text]
     try:
         width = float(text)
     except ValueError:
         width = 0.0
     if not 1 <= width <= 40:
-        raise argparse.ArgumentTypeError(f"{text}: not a number of inches from 1 to 40")
+        raise argparse.ArgumentTypeError(f"{text}: not a number of inches from 1 to 40, one or two")
     return width

@@ -114,9 +114,9 @@ class RelationsGrid:
         return charts.heat_map(
             frame.assign(panel=frame["model"], text=text),
             style,
-            down="relation",
-            across="layer",
-            legend_title="attended to most: how often right",
+            down="dependency relation",
+            across="best fixed offset, then the best head of each layer",
+            legend_title="how often the word attended to most is the right one",
             title=self.title,
             low=0.0,
             high=1.0,

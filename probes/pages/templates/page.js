@@ -41,15 +41,14 @@ function filter() {
     if (!label.toLowerCase().includes(words) || (random && !twins)) hidden.add(label);
     if (hidden.has(label) || !boxes[place].checked) undrawn.add(label);
   });
-  const hide = (name, keeps) => all(`[data-${name}]`).forEach(each => {
-    each.classList.toggle("filtered", !keeps(each.dataset[name], each));
+  const hide = (selector, hides) => all(selector).forEach(each => {
+    each.classList.toggle("filtered", hides(each.dataset, each));
   });
-  hide("task", name => !task || name === task);
-  hide("model", label => !hidden.has(label));
-  hide("group", (ids, each) => {
+  hide("[data-task], [data-model]", of => (task && of.task && of.task !== task) || hidden.has(of.model));
+  hide("[data-group]", (of, each) => {
     const own = all("[data-model]", each);
     const left = !own.length || own.some(x => !x.classList.contains("filtered"));
-    return left && (!group || ids.split(" ").includes(group));
+    return !left || (group && !of.group.split(" ").includes(group));
   });
   document.getElementById("count").value =
     `${data.models.length - hidden.size} of ${data.models.length} models`;
@@ -120,7 +119,7 @@ if (controls) {
   // On a phone they would push what was found out of sight.
   if (innerWidth < 640) document.getElementById("choices").open = false;
   // Not every way of choosing an option gives both.
-  for (const kind of ["input", "change"]) controls.addEventListener(kind, filter);
+  for (const kind of ["input", "change"]) addEventListener(kind, filter);
   controls.addEventListener("submit", event => event.preventDefault());
   all("[data-tick]").forEach(button => button.addEventListener("click", () => {
     boxes.forEach(box => {

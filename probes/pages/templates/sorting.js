@@ -14,6 +14,12 @@ function sort(head) {
   head.setAttribute("aria-sort", up ? "ascending" : "descending");
   body.append(...rows);
 }
+// Tables that are wider than their place fade out where they go on.
+for (const box of all(".scroll")) {
+  const mark = () => box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
+  box.addEventListener("scroll", mark);
+  new ResizeObserver(mark).observe(box);
+}
 for (const button of all(".sortable thead button")) {
   button.addEventListener("click", () => sort(button.closest("th")));
 }
