@@ -103,7 +103,6 @@ def page(
     several = sum(not model.random for model in models.values()) > 1
     opening = {
         "Overview": sections.overview(groups, models, half),
-        "Leaderboard": sections.leaderboard_section(groups if several else {}),
         "Evidence": sections.evidence(groups, half, wide),
         "Breakdowns": sections.breakdowns(groups),
     }

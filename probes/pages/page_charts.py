@@ -52,6 +52,9 @@ class PageChart:
     wide: bool = False
 
 
+ALONE = "single numbers, which the tables have"
+
+
 def view_chart(view: ChartView, findings: RecordsByModel, style: Style, **more: Any) -> PageChart:
     """The chart of a view, None of single dots; `more` are further attributes of `PageChart`."""
     plot = view_plot(view, findings, style)
@@ -61,9 +64,6 @@ def view_chart(view: ChartView, findings: RecordsByModel, style: Style, **more: 
         models = dict.fromkeys(point["model"] for point in points)
         plot = Plot(None, {**plot.missing, **dict.fromkeys(models, ALONE)})
     return page_chart(plot, style, *caption(view, findings), **more)
-
-
-ALONE = "measured at one layer; the tables have it"
 
 
 def page_chart(plot: Plot, style: Style, title: str, note: str = "", **more: Any) -> PageChart:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from probes.boards import score_charts
 from probes.boards.breakdown_tables import evidence_tables
@@ -14,7 +15,6 @@ from probes.boards.claims.claim_reports import NOTE, Report, claims_table, make_
 from probes.boards.comparable import SAME_VECTORS, twins_of
 from probes.boards.layer_tables import score_tables
 from probes.boards.overview import best_layers, sentence
-from probes.boards.ranking_tables import size_cells
 from probes.boards.shown_together import CorpusGroup, Group, TaskResults
 from probes.common.errors import layer_ranges
 from probes.common.grouping import grouped
@@ -33,7 +33,6 @@ from probes.pages.page_charts import (
 from probes.records.header import CorpusRecord
 from probes.records.record import Record, model_title
 from probes.records.result import Result
-from probes.statistics.metrics import printed_score
 from probes.tables.charts import Style
 from probes.tables.table import NOTHING, Cell, Table, TableRow
 
@@ -96,41 +95,40 @@ def overview(
             if all(x.model.random_seed is None for x in unit.results.values())
         ]
         missing = [f"No random twin among the results on {', '.join(alone)}."] if alone else []
-        all_parts = {"charts": charts, "tables": [_best_by_task(group, trained)], "sections": parts}
-        notes = {"texts": [SCORES_NOTE], "missing": missing}
-        sections.append(PageSection(group.title, groups=id, **all_parts, **notes))
+        section = PageSection(group.title, [SCORES_NOTE], charts=charts, sections=parts, groups=id)
+        best = _best_by_task(group, trained)
+        sections.append(replace(section, tables=[best], missing=missing))
     return PageSection(sections=sections)
 
 
 def _best_by_task(group: Group, models: Collection[str]) -> Table:
     """The best layers, score, floor and gain of each model, task by task."""
     rows = [
-        TableRow.of(unit.title, label, *_best_cells(unit, label), model=label, task=unit.name)
+        TableRow.of(unit.title, label, *_best_cells(result), model=label, task=unit.name)
         for unit in group.units
-        for label in unit.results
+        for label, result in unit.floored.items()
         if label in models or not models
     ]
     heads = ("task", "model", "best layers", "score", "floor", "gain")
     return Table("Best layers of all models", heads, tuple(rows), left=2, repeated=2)
 
 
-def _best_cells(unit: TaskResults, model: str) -> Iterator[Cell]:
-    result = unit.floored[model]
-    best, metric = result.best_number, result.task.metric
-    tied, (name, floor) = best_layers(result), result.floor or ("none", None)
-    if best is None or result.is_floored(best):
+def _best_cells(result: Result) -> Iterator[Cell]:
+    best, metric, n_layers = result.best_number, result.task.metric, result.model.n_layers
+    floored, tied = result.is_floored(result.best_layer), best_layers(result)
+    if best is None or floored:
         yield Cell(NOTHING)
     else:
         _, layers = layer_ranges(tied or {best}).split(" ", 1)
-        yield Cell(
-            f"{layers} of {result.model.n_layers}", note="" if tied else "on dev", value=best
-        )
-    yield _best(unit, model)
+        yield Cell(f"{layers} of {n_layers}", note="" if tied else "on dev", value=best)
+    score, interval = result.score(result.best_layer), result.interval(result.best_layer)
+    note = "no best layer" if best is None else f"layer {best} of {n_layers}"
+    yield score_cell(score, interval, metric, note=note, floored=floored)
+    name, floor = result.floor or ("none", None)
     yield score_cell(floor, None, metric, note=name)
-    score = result.score(result.best_layer)
-    gain = None if score is None or floor is None else score - floor
-    text = printed_score(gain, metric)
-    yield Cell(f"+{text}" if gain is not None and gain > 0 else text, value=gain)
+    above = None if score is None or floor is None else score - floor
+    gain = score_cell(above, None, metric)
+    yield replace(gain, text=f"+{gain.text}" if (gain.value or 0) > 0 else gain.text)
 
 
 def _layers_section(group: Group, label: str, opened: Sequence[str]) -> PageSection:
@@ -140,42 +138,6 @@ def _layers_section(group: Group, label: str, opened: Sequence[str]) -> PageSect
     tables = list(score_tables(results))
     folded = label not in opened
     return PageSection(label, points=points, tables=tables, model=label, folded=folded)
-
-
-def leaderboard_section(groups: Mapping[str, Group]) -> PageSection:
-    """Each model's best layer by task."""
-    texts = [
-        "Each model at its best layer, by task; ▽ marks scores that are not significantly above "
-        "their floor. Click a column heading to sort by it; models without a score come last. "
-        "Overlapping intervals do not show that two models are equal: python -m probes compare "
-        "tests pairs. Separate tables are for different texts or probes and cannot be compared "
-        "with each other."
-    ]
-    parts = [PageSection(tables=[_best_by_model(group)], groups=id) for id, group in groups.items()]
-    return PageSection(texts=texts, sections=parts)
-
-
-def _best_by_model(group: Group) -> Table:
-    rows = []
-    for model, results in group.paths.items():
-        cells = [
-            _best(unit, model) if model in unit.results else Cell(NOTHING, note="no result")
-            for unit in group.units
-        ]
-        size = size_cells(next(iter(results.values())))
-        rows.append(TableRow.of(model, *cells, *size, model=model))
-    heads = ("model", *(f"{unit.title}\nn = {unit.n}" for unit in group.units))
-    heads += ("parameters", "layers")
-    return Table(group.title, heads, tuple(rows))
-
-
-def _best(unit: TaskResults, model: str) -> Cell:
-    result = unit.floored[model]
-    best, metric = result.best_layer, result.task.metric
-    layer = f"layer {best} of {result.model.n_layers}"
-    note = "no best layer" if result.best_number is None else layer
-    floored = result.is_floored(best)
-    return score_cell(result.score(best), result.interval(best), metric, note=note, floored=floored)
 
 
 def evidence(groups: Mapping[str, Group], half: Style, page: Style) -> PageSection:
@@ -195,8 +157,8 @@ def evidence(groups: Mapping[str, Group], half: Style, page: Style) -> PageSecti
         ]
         parts += [_tables_section(label, chain(*x.values())) for label, x in tables.items() if x]
         if parts or located.spec:
-            about = {"missing": not_drawn([*charts, located]), "groups": id}
-            sections.append(PageSection(group.title, charts=[located], sections=parts, **about))
+            section = PageSection(group.title, charts=[located], sections=parts, groups=id)
+            sections.append(replace(section, missing=not_drawn([*charts, located])))
     texts = ["Measurements that help to interpret the scores. Bands are 95 % intervals."]
     return PageSection(texts=texts, sections=sections)
 
@@ -206,7 +168,7 @@ def _evidence_charts(group: Group, half: Style, page: Style) -> Iterator[PageCha
         for unit in group.units:
             if any(map(measurement.own_record, unit.results.values())):
                 findings = findings_of(measurement, unit.results)
-                about = {"task": unit.name, "unit": group.short_title(unit)}
+                about: Any = {"task": unit.name, "unit": group.short_title(unit)}
                 for view in measurement.charts:
                     chart = view_chart(view, findings, half, **about)
                     # Panels side by side do not fit into half the width.

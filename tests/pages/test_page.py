@@ -133,20 +133,46 @@ def test_each_chart_has_its_numbers():
     assert {(r["value"], r["low"], r["high"]) for r in of_kind} == {(1.25, 1.0, 1.5)}
 
 
+def test_numbers_of_one_layer_have_no_chart_and_all_charts_one_legend():
+    of_two, of_one = (
+        make_full_result("pos", model="m"),
+        make_full_result("pos", (0.5, 0.7), model="m"),
+    )
+    drawn, alone = (page(scores(x), "x") for x in (of_two, of_one))
+    assert [r["value"] for r in rows_of(chart_of_section(drawn, ADDED))] == [0.8, 1.4, 1.2][1:]
+    assert "Bits that a layer adds to layer 0" not in re.findall("<h4>(.*?)</h4>", alone)
+    reason = f"No chart: {ADDED} of m on pos: single numbers, which the tables have."
+    assert reason in texts(alone)
+    assert reason not in texts(drawn)
+    assert texts(alone).count("Star: best layer on dev.") == 1
+    curves = chart_of(drawn, "pos (accuracy), n = 9")
+    legends = re.findall(r'"legend": (\{[^}]*)', json.dumps(curves["layer"]))
+    assert legends == []
+    assert json.dumps(curves["layer"]).count('"legend": null') > 4
+
+
+ADDED = "Bits that a layer adds to layer 0"
+
+
+def chart_of_section(text, title):
+    """The only chart below a heading."""
+    part = text.partition(f"<h4>{title}</h4>")[2].partition("<h4>")[0]
+    (number,) = re.findall(r'data-chart="(\d+)"', part)
+    return data_of(text)["charts"][int(number)]
+
+
 def test_parts_and_what_filters_them():
     assert tabs(page({}, "x", both())) == ["of-geometry", "claims", "sources"]
     elsewhere = changed(geometry([0.1, 0.2, 0.3]), "corpus", name="d", fingerprint="d" * 64)
     text = page(scores(), "x", records(geometry([0.1, 0.2, 0.3]), elsewhere))
     assert tabs(text) == [
-        "overview", "leaderboard", "evidence", "breakdowns", "of-geometry", "claims", "sources",
+        "overview", "evidence", "breakdowns", "of-geometry", "claims", "sources",
     ]  # fmt: skip
     part = text.partition('<section class="panel" id="of-geometry"')[2].partition("</section>")[0]
     groups = re.findall(r'data-group="([^"]*)">\s*<h3>(.*?)</h3>', part)
     assert groups == [("g0", "c 1"), ("", "d 1")]
     assert set(re.findall(r'data-task="([^"]*)"', text)) == {"pos", "chunking"}
     assert data_of(text)["models"] == [{"label": x, "random": False} for x in ("m", "n")]
-    # One model alone has no leaderboard.
-    assert "leaderboard" not in tabs(page(scores(make_full_result("pos")), "x"))
 
 
 def test_what_is_missing_is_said_with_the_reason():

@@ -12,8 +12,9 @@ pytestmark = pytest.mark.integration
 
 EVIL = "<script>alert(1)</script>"
 TASK = "</script><script>alert(2)</script>"
-NAMES = "#leaderboard tbody th"
-PARTS = "overview", "leaderboard", "evidence", "breakdowns", "of-geometry", "claims", "sources"
+BEST = "#overview table.sortable"
+NAMES = f"{BEST} tbody td:nth-child(2)"
+PARTS = "overview", "evidence", "breakdowns", "of-geometry", "claims", "sources"
 SCORES = "pos (accuracy), n = 9"
 
 
@@ -70,12 +71,12 @@ def test_the_page_opens_with_what_was_found(page):
     kinds = f"return [...document.querySelector('#overview').querySelectorAll('{parts}')].map(x => x.localName)"
     assert page.js(kinds)[:5] == ["figure"] * 3 + ["table", "details"]
     assert page.texts("#overview thead")[0].split() == [
-        "task", "↕", "model", "↕", "best", "layers", "↕", "score", "↕", "floor", "↕", "gain", "↕"
+        "task", "model", "best", "layers", "score", "floor", "gain"
     ]  # fmt: skip
-    rows = [" ".join(x.split()) for x in page.texts("#overview table.sortable tbody tr")]
+    rows = [" ".join(x.split()) for x in page.texts(f"{BEST} tbody tr")]
     assert rows[:2] == [
-        f"pos (accuracy) ● {EVIL} 1 of 2 90.0 ±2.0★ layer 1 of 2 50.0 layer 0 +40.0",
-        "pos (accuracy) ● beta 1 of 2 70.0 ±2.0★ layer 1 of 2 50.0 layer 0 +20.0",
+        f"pos (accuracy) ● {EVIL} 1 of 2 90.0 ±2.0 layer 1 of 2 50.0 layer 0 +40.0",
+        "pos (accuracy) ● beta 1 of 2 70.0 ±2.0 layer 1 of 2 50.0 layer 0 +20.0",
     ]
     said = "pos is decoded best at layer 1 of 2: accuracy 90.0 [88.0, 92.0], 40.0 points above the floor of 50.0 (layer 0)."
     assert said in page.texts("#overview li")
@@ -88,19 +89,23 @@ def test_the_page_opens_with_what_was_found(page):
     assert marks["beta", 1] == "best on dev"
 
 
-def test_heads_sort_and_missing_scores_stay_last(page):
-    page.one("#tab-leaderboard").click()
-    names = lambda: [x.split()[1] for x in page.texts(NAMES)]  # noqa: E731
-    assert names() == [EVIL, "beta", "random:beta"]
-    pos, chunking = page.all("#leaderboard thead button")[1:3]
-    for order in ([EVIL, "beta", "random:beta"], ["random:beta", "beta", EVIL]):
-        pos.click()
-        assert names() == order
-    assert pos.find_element("xpath", "..").get_attribute("aria-sort") == "ascending"
-    for _ in range(2):
-        chunking.click()
-        assert names()[-1] == "random:beta"
-    assert pos.find_element("xpath", "..").get_attribute("aria-sort") is None
+def test_heads_sort_and_missing_numbers_stay_last(page):
+    page.js(f"window.best = document.querySelector('{BEST}')")
+    values = lambda: page.js(  # noqa: E731
+        "return [...best.tBodies[0].rows].map(x => [x.cells[1].textContent, x.cells[2].dataset.value])"
+    )
+    assert len(values()) == 5
+    page.js("best.tBodies[0].rows[0].cells[2].dataset.value = ''")
+    layers, score = page.all(f"{BEST} thead button")[2:4]
+    for order in (["2", "1", "1", "1", ""], ["1", "1", "1", "2", ""]):
+        layers.click()
+        assert [x[1] for x in values()] == order
+    assert layers.find_element("xpath", "..").get_attribute("aria-sort") == "ascending"
+    score.click()
+    assert EVIL in values()[0][0]
+    score.click()
+    assert "beta" in values()[0][0]
+    assert layers.find_element("xpath", "..").get_attribute("aria-sort") is None
 
 
 def test_filters_narrow_tables_and_charts(page):
@@ -113,14 +118,11 @@ def test_filters_narrow_tables_and_charts(page):
     assert not page.js("return document.querySelector('#overview figure').checkVisibility()")
     page.one("[data-tick=all]").click()
     page.one("#search").send_keys("BETA")
-    page.one("#tab-leaderboard").click()
-    assert [x.split()[1] for x in page.texts(NAMES)] == ["beta", "random:beta"]
+    assert [x.split()[1] for x in page.texts(NAMES)] == ["beta"] * 3
     assert page.one("#count").text == "2 of 3 models"
     page.one("#random").click()
-    assert [x.split()[1] for x in page.texts(NAMES)] == ["beta"]
-    page.one("#tab-overview").click()
     assert drawn(page) == ["beta"]
-    tasks = lambda: [x.split()[0] for x in page.texts("#overview .sortable tbody th")]  # noqa: E731
+    tasks = lambda: [x.split()[0] for x in page.texts(f"{BEST} tbody th")]  # noqa: E731
     assert tasks() == ["pos", "chunking", TASK.split()[0]]
     Select(page.one("#task")).select_by_index(1)
     assert page.texts("#overview h5") == [SCORES]
@@ -153,15 +155,15 @@ def test_the_page_can_be_used_by_keyboard(page):
     from selenium.webdriver.common.keys import Keys
 
     page.one("#tab-overview").send_keys(Keys.ARROW_RIGHT)
-    assert page.js("return document.activeElement.id") == "tab-leaderboard"
-    assert page.one("#leaderboard").is_displayed()
+    assert page.js("return document.activeElement.id") == "tab-evidence"
+    assert page.one("#evidence").is_displayed()
     assert not page.one("#overview").is_displayed()
     page.driver.switch_to.active_element.send_keys(Keys.END)
     assert page.one("#sources").is_displayed()
     page.driver.switch_to.active_element.send_keys(Keys.TAB)
     assert page.js("return getComputedStyle(document.activeElement).outlineStyle") != "none"
-    page.one("#tab-leaderboard").click()
-    head = page.all("#leaderboard thead button")[1]
+    page.one("#tab-overview").click()
+    head = page.all(f"{BEST} thead button")[3]
     head.send_keys(Keys.ENTER)
     assert head.find_element("xpath", "..").get_attribute("aria-sort") == "descending"
 
@@ -222,6 +224,19 @@ def test_names_are_text(page):
     assert not page.js("return [...document.scripts].some(x => x.textContent.includes('alert('))")
     assert EVIL in drawn(page)
     assert any(TASK in x for x in page.texts("#overview h5"))
+
+
+def test_a_table_that_goes_on_fades_out_until_its_end(page):
+    page.emulate(width=390)
+    fades = "const x = document.querySelector('#overview .scroll'); return x.matches('.more')"
+    page.until(fades)
+    mask = "return getComputedStyle(document.querySelector('#overview .scroll')).maskImage"
+    assert page.js(mask).startswith("linear-gradient")
+    page.js("document.querySelector('#overview .scroll').scrollLeft = 9999")
+    page.until(fades.replace("return ", "return !"))
+    assert page.js(mask) == "none"
+    page.emulate(width=3000)
+    page.until(fades.replace("return ", "return !"))
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -1,13 +1,21 @@
 """The board in a real browser."""
 
+import json
+import re
 import shutil
+from html import escape
 from pathlib import Path
 
 import pytest
+from pages import data_of
 
 from probes.boards.submissions import Submission
+from probes.cli.chart_files import figure
 from probes.frames.joined_results import find_results
 from probes.pages.board_site import write_site
+from probes.pages.page import page
+from probes.tables.charts import PAPER
+from probes.tables.colours import COLOURS
 
 pytestmark = pytest.mark.integration
 
@@ -17,7 +25,7 @@ EVIL = "<script>alert(1)</script>"
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
+def results(tmp_path_factory):
     """Two tasks of a model, its twin, and a model of an evil name that has the scores of the twin."""
     folder = tmp_path_factory.mktemp("board")
     for path in PUBLISHED.glob("*all-MiniLM*/ewt/*"):
@@ -33,7 +41,12 @@ def site(tmp_path_factory):
             changes = {"name": EVIL, "random_seed": None}
             model = result.model.model_copy(update=changes)
             found[copy] = result.model_copy(update={"model": model})
-    return write_site(Submission(found, ()), folder / "site")
+    return found
+
+
+@pytest.fixture(scope="module")
+def site(results, tmp_path_factory):
+    return write_site(Submission(results, ()), tmp_path_factory.mktemp("site") / "site")
 
 
 @pytest.fixture
@@ -67,6 +80,36 @@ def test_each_group_of_tasks_has_a_ranking_by_score(index):
     assert index.texts("main tbody td")[0].endswith("\nlayer 3/6")
     assert "rank" not in index.texts("main tbody td")[0]
     assert not index.js("return [...document.scripts].some(x => x.textContent.includes('alert('))")
+
+
+def test_a_model_has_one_colour_on_every_page_and_in_figures(results, site):
+    swatch = r'color:(#\w+)" aria-hidden="true">.</span>\s*(?:<a [^>]*>)?'
+    texts = [path.read_text() for path in (site.parent / "models").glob("*.html")]
+    of_mini, of_evil = (
+        next(x for x in texts if f"<h1>{escape(name)}</h1>" in x) for name in (MINI, EVIL)
+    )
+    report = page(results, "x")
+    mini = f"{swatch}{re.escape(MINI)}<"
+    for text in (site.read_text(), of_mini, report):
+        assert set(re.findall(mini, text)) == {COLOURS[1]}
+    assert set(re.findall(f"{swatch}{re.escape(escape(EVIL))}<", of_evil)) == {COLOURS[0]}
+    alone = {
+        path: x for path, x in results.items() if x.model.name == MINI and x.task.name == "pos"
+    }
+    chart = figure("curves", alone, "x", PAPER, among=results.values())
+    charts = (chart, data_of(of_mini)["charts"][0], data_of(report)["charts"][0])
+    assert [colours_in(x)[MINI] for x in charts] == [COLOURS[1]] * 3
+    assert colours_in(charts[1])[TWIN] == COLOURS[1]
+
+
+def colours_in(chart):
+    """The colour of each model in a chart."""
+    (scale,) = {
+        json.dumps(x["encoding"]["color"]["scale"])
+        for x in chart["layer"]
+        if "scale" in x["encoding"].get("color", {})
+    }
+    return dict(zip(*json.loads(scale).values(), strict=True))
 
 
 def test_filters_live_in_the_address(index, site):

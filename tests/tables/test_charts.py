@@ -1,6 +1,7 @@
 """Charts draw what is in their frames: of every view and every figure of scores."""
 
 import itertools
+import re
 from pathlib import Path
 
 import altair
@@ -21,8 +22,8 @@ from probes.measurements.chart_views import Cells, Lines, Maps
 from probes.measurements.measurement import probe_measurements
 from probes.measurements.pivots import Pivot
 from probes.measurements.row_filters import rows_where
-from probes.tables import charts
-from probes.tables.charts import INCH, PAGE, PAPER, Style
+from probes.tables import charts, figures
+from probes.tables.charts import INCH, PAGE, PAPER, WIDTHS, Style
 from probes.tables.colours import COLOURS, css, distinct_colours
 
 PUBLISHED = Path(__file__).parents[2] / "results" / "published"
@@ -68,6 +69,13 @@ def test_every_view_draws_all_its_numbers(findings):
         drawn.add(type(view).__name__)
         text = svg(view.chart(found, PAPER))
         assert "<text" in text, view.name
+        if view.name == "relations":
+            for title in (
+                "dependency relation",
+                "best fixed offset, then the best head of each layer",
+                "how often the word attended to most is the right one",
+            ):
+                assert title in said_in(view.chart(found, PAPER))
         if isinstance(view, Maps):
             assert len(column(chart, "url")) == sum(
                 found.arrays[x][view.array].shape[0] * found.arrays[x][view.array].shape[1]
@@ -164,6 +172,72 @@ def test_halves_on_an_axis_are_not_rounded():
     assert {"−1", "−0.5", "0.5", "1"} <= set(texts(svg(charts.lines(doses, PAPER))))
 
 
+def said_in(chart):
+    return " ".join(" ".join(texts(svg(chart))).split())
+
+
+def panels_of(chart):
+    """The specifications of the panels, by title."""
+    return {" ".join(x["title"]["text"]): x for x in chart["concat"]}
+
+
+def test_panels_fit_trained_models_and_twins_are_clipped():
+    floor = pd.DataFrame([("a", "m", "", 0.25)], columns=["panel", "model", "line", "level"])
+    low = CURVES.assign(panel="a").replace({"value": {0.5: -40.0}, "low": {0.0: -41.0}})
+    both = pd.concat([low, low[low["model"] == "random:m"].assign(panel="b"), floor])
+    chart = charts.lines(both, PAPER, fit_trained=True)
+    domains = {name: x["encoding"]["y"]["scale"]["domain"] for name, x in panels_of(chart).items()}
+    # m from 0.5 to 3.5 with its floor at .25, n to 4.5; the twin alone has its own range.
+    assert domains == {"a": [0.25, 4.5], "b": [-41.0, 3.0]}
+    assert "random twins are cut off where they leave them." in said_in(chart)
+    drawn = column(chart, "value", model="random:m", panel="a")
+    assert drawn == [-40.0, 1.5, 2.5]  # Numbers are those of the record.
+    clipped = [x for x in panels_of(chart)["a"]["layer"] if x["mark"].get("clip")]
+    assert {x["mark"]["type"] for x in clipped} == {"area", "rule", "line", "point"}
+    within = charts.lines(CURVES[CURVES["model"] != "random:m"], PAPER, fit_trained=True)
+    assert "domain" not in within["encoding"]["y"]["scale"]
+    assert "title" not in within
+
+
+def test_curves_by_depth_end_at_one():
+    style = Style(n_layers={"m": 2, "random:m": 2, "n": 8})
+    chart = charts.lines(CURVES, style)
+    assert column(chart, "x", model="m") == column(chart, "x", model="random:m") == [0, 0.5, 1]
+    assert column(chart, "x", model="n") == [0, 0.125, 0.25]
+    assert {"relative depth", "0", "0.5", "1"} <= set(texts(svg(chart, style)))
+    # Doses and sizes are no layers.
+    assert column(charts.lines(CURVES, style, x="dose"), "x", model="n") == [0, 1, 2]
+
+
+@pytest.mark.parametrize("inches", WIDTHS.values())
+@pytest.mark.parametrize("models", [1, 6])
+def test_letters_are_of_seven_to_nine_points(inches, models, tmp_path):
+    names = [
+        f"{'organisation/a-very-long-name-of-a-model' * (models > 1)}-{i}" for i in range(models)
+    ]
+    curves = [CURVES[:3].assign(model=name, panel=x) for name in names for x in ("a", "b", "c")]
+    style = Style(inches * INCH)
+    figures.save(charts.lines(pd.concat(curves), style), tmp_path / "x.svg", style)
+    drawn = (tmp_path / "x.svg").read_text()
+    width, natural = width_of(drawn), float(re.search(r'viewBox="0 0 ([\d.]+)', drawn)[1])
+    assert width <= inches * INCH
+    sizes = [float(x) * width / natural for x in re.findall(r'font-size="([\d.]+)px"', drawn)]
+    assert 7 <= min(sizes) <= max(sizes) <= 9
+    assert all(any(name[:30] in said for said in texts(drawn)) for name in names)
+
+
+def test_heat_maps_have_the_blues_of_scores_above_the_floor():
+    chart = charts.heat_map(CELLS, PAPER, down="layer", across="head", legend_title="share")
+    fills = re.findall(
+        r'aria-roledescription="rect mark"[^>]*|fill="(rgb[^"]*|#[^"]*)"', svg(chart)
+    )
+    assert {"rgb(242, 240, 235)", "rgb(19, 75, 133)"} <= set(fills)
+    diverging = charts.heat_map(
+        CELLS, PAPER, down="layer", across="head", legend_title="share", diverging=True
+    )
+    assert "rgb(19, 75, 133)" in svg(diverging)
+
+
 def test_marks_are_shapes_and_a_single_number_has_a_bar():
     marked = CURVES[:4].assign(
         mark=["best on dev", "none", "not significantly above the floor", "none"]
@@ -224,7 +298,7 @@ def test_a_tree_has_gold_edges_above_and_found_ones_below():
     assert apexes[0] > apexes[1] == apexes[2] == apexes[3] < apexes[4]
 
 
-@pytest.mark.parametrize(("inches", "names"), [*itertools.product((3.3, 6.8, 12), (1, 3))])
+@pytest.mark.parametrize(("inches", "names"), [*itertools.product((3.03, 6.3, 12), (1, 3))])
 def test_the_whole_is_about_as_wide_as_the_look(inches, names):
     style = Style(inches * INCH)
     curves = pd.concat([CURVES.assign(panel=f"task {i}") for i in range(names)])
