@@ -25,7 +25,7 @@ from probes.boards.submissions import LeftOff, Submission, by_submission, place_
 from probes.common.errors import UserError
 from probes.common.files import folder_name, published, writing
 from probes.extraction.models.model_names import is_twin_name
-from probes.pages.page import templates, write_page
+from probes.pages.page import templates, write_page, write_text
 from probes.pages.page_charts import page_models
 from probes.records.record import SCHEMA_VERSION
 from probes.records.record_files import path_in_results
@@ -132,7 +132,7 @@ def write_site(submission: Submission, folder: Path) -> Path:
     with published(folder / PARQUET) as temporary:
         tidy(results.values()).to_parquet(temporary, index=False)
     text = json.dumps(printable_spec(content), indent=1, ensure_ascii=False, allow_nan=False)
-    _write_page(folder / JSON, text)
+    write_text(folder / JSON, text)
     environment = templates()
     text = environment.get_template(INDEX).render(
         version=__version__,
@@ -152,7 +152,7 @@ def write_site(submission: Submission, folder: Path) -> Path:
         left_off=_left_off(submission.left_off),
         downloads=(CSV, PARQUET, JSON),
     )
-    return _write_page(folder / INDEX, text)
+    return write_text(folder / INDEX, text)
 
 
 class ModelPage(NamedTuple):
@@ -193,9 +193,3 @@ def _left_off(records: Iterable[LeftOff]) -> Table:
     counts = Counter((x.record.measurement, x.reason) for x in records)
     rows = (TableRow.of(name, str(n), reason) for (name, reason), n in sorted(counts.items()))
     return Table("Left off the board", ("measurement", "records", "why"), tuple(rows), left=3)
-
-
-def _write_page(path: Path, text: str) -> Path:
-    with published(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    return path

@@ -33,15 +33,14 @@ MOST_DRAWN = 8
 
 
 def write_page(
-    results: Mapping[Path, Result],
-    path: Path,
-    name: str,
-    corpus_records: Mapping[Path, Record] = MappingProxyType({}),
-    home: str = "",
-    site_models: Sequence[str] = (),
+    results: Mapping[Path, Result], path: Path, name: str, *more: Any, **options: Any
 ) -> Path:
     """Write the page of results and of records of other measurements; see `page`."""
-    text = page(results, name, corpus_records, home, site_models)
+    return write_text(path, page(results, name, *more, **options))
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a file of a page; returns its path."""
     with published(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return path

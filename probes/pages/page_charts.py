@@ -133,11 +133,7 @@ class PageModel(NamedTuple):
 def page_models(
     records: Mapping[Path, Record], site_models: Iterable[str] = ()
 ) -> dict[str, PageModel]:
-    """Models by label, each followed by its random twins.
-
-    Args:
-        site_models: labels of all models of a site that the page belongs to.
-    """
+    """Models by label, each followed by its random twins; see `page`."""
     labels = model_labels(records)
     firsts: dict[str, Record] = {}
     for record in records.values():

@@ -14,7 +14,7 @@ from probes.boards.breakdown_tables import evidence_tables
 from probes.boards.claims.claim_reports import NOTE, Report, claims_table, make_reports
 from probes.boards.comparable import SAME_VECTORS, twins_of
 from probes.boards.layer_tables import score_tables
-from probes.boards.overview import best_layers, sentence
+from probes.boards.overview import best_layers
 from probes.boards.shown_together import CorpusGroup, Group, TaskResults
 from probes.common.errors import layer_ranges
 from probes.common.grouping import grouped
@@ -53,7 +53,6 @@ class PageSection:
 
     Attributes:
         texts: paragraphs.
-        points: items of a list.
         missing: what could not be shown, and why.
         model, groups, task: by which the page is filtered; None for no filter.
         folded: None for a part that cannot be folded.
@@ -61,7 +60,6 @@ class PageSection:
 
     title: str = ""
     texts: Sequence[str] = ()
-    points: Sequence[tuple[str, str]] = ()
     charts: Sequence[PageChart] = ()
     tables: Sequence[Table] = ()
     sections: Sequence[PageSection] = ()
@@ -75,7 +73,7 @@ class PageSection:
 def overview(
     groups: Mapping[str, Group], models: Mapping[str, PageModel], half: Style
 ) -> PageSection:
-    """Curves and best layers of all models; for each, sentences and the table of layers."""
+    """Curves and best layers of all models; for each, the tables of layers."""
     sections = []
     for id, group in groups.items():
         trained = [label for label in group.models if not models[label].random]
@@ -133,11 +131,9 @@ def _best_cells(result: Result) -> Iterator[Cell]:
 
 def _layers_section(group: Group, label: str, opened: Sequence[str]) -> PageSection:
     results = [unit.floored[label] for unit in group.units if label in unit.results]
-    # A model that was never trained is a floor of others.
-    points = [(x.task.name, sentence(x)) for x in results if x.model.random_seed is None]
     tables = list(score_tables(results))
     folded = label not in opened
-    return PageSection(label, points=points, tables=tables, model=label, folded=folded)
+    return PageSection(label, tables=tables, model=label, folded=folded)
 
 
 def evidence(groups: Mapping[str, Group], half: Style, page: Style) -> PageSection:
@@ -172,7 +168,7 @@ def _evidence_charts(group: Group, half: Style, page: Style) -> Iterator[PageCha
                 for view in measurement.charts:
                     chart = view_chart(view, findings, half, **about)
                     # Panels side by side do not fit into half the width.
-                    if chart.spec and "facet" in chart.spec:
+                    if chart.spec and "concat" in chart.spec:
                         chart = view_chart(view, findings, page, wide=True, **about)
                     yield chart
 

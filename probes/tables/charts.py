@@ -125,12 +125,10 @@ class Style:
             "view": {"stroke": None},
             "axis": {**words, **sizes, **thin, "domainWidth": 0.6, "tickSize": 3, "grid": False,
                      "labelLimit": 24 * size, "titleLimit": 0, "titlePadding": 3},
-            "header": {**words, **sizes, "labelPadding": 3, "labelLimit": 0},
             "legend": {**words, **sizes, **legend, "gradientThickness": size - 1, "offset": 6,
                        "rowPadding": 1, "symbolOpacity": 1,
                        "layout": {"bottom": {"direction": "vertical", "anchor": "start"}}},
             "title": {"color": self.ink, "fontSize": size + 1, "fontWeight": "normal", "offset": 4},
-            "facet": {"spacing": 1.4 * size},
             "line": {"strokeWidth": size / 6},
             "point": {"size": size, "strokeWidth": size / 9, "opacity": 1},
             "rule": {"strokeWidth": size / 9},
@@ -225,38 +223,27 @@ def in_panels(
         scales: which of the panels' scales are "shared" or "independent".
     """
     names = list(frame["panel"].unique())
-    data: dict[str, Any] = {"data": {"name": "rows"}}
-    panels = [panel] * len(names)
+    panels = [panel] * max(1, len(names))
     if sizes:
         panels = [{**panel, "width": width, "height": height} for width, height in sizes]
     if domains:
         y = panel["encoding"]["y"]
         scaled = ({**y, "scale": {**y["scale"], "domain": [*ends]}} for ends in domains)
         panels = [{**x, "encoding": {"y": y}} for x, y in zip(panels, scaled, strict=True)]
-    if len(names) < 2:
-        alone = {**(panels or [panel])[0], **data, "datasets": {"rows": rows(frame)}}
-        return titled(alone, title, style, *names)
     placed = frame.assign(place=frame["panel"].map(names.index))
-    data["datasets"] = {"rows": rows(placed)}
-    if len({*sizes}) > 1 or domains:  # Panels of a facet have one size, and domains of data.
-        grid_panels = [
-            {
-                **panel,
-                "transform": [{"filter": {"field": "place", "equal": i}}],
-                "title": {"text": name.split("\n"), "fontSize": 0.92 * style.text, "offset": 3},
-            }
-            for i, (name, panel) in enumerate(zip(names, panels, strict=True))
-        ]
-        grid = {"concat": grid_panels, "columns": columns, "resolve": {"scale": scales}}
-        return titled({**data, **grid, "spacing": 1.4 * style.text}, title, style)
-    facets = {
-        **data,
-        "facet": _channel("panel", title=None, sort=_by("place")),
-        "columns": columns,
-        "spec": panels[0],
-        "resolve": {"scale": scales, "axis": {"x": "independent", "y": "independent"}},
-    }
-    return titled(facets, title, style)
+    data: dict[str, Any] = {"data": {"name": "rows"}, "datasets": {"rows": rows(placed)}}
+    if len(names) < 2:
+        return titled({**panels[0], **data}, title, style, *names)
+    grid = [
+        {
+            **panel,
+            "transform": [{"filter": {"field": "place", "equal": i}}],
+            "title": {"text": name.split("\n"), "fontSize": 0.92 * style.text, "offset": 3},
+        }
+        for i, (name, panel) in enumerate(zip(names, panels, strict=True))
+    ]
+    layout = {"columns": columns, "spacing": 1.4 * style.text, "resolve": {"scale": scales}}
+    return titled({**data, "concat": grid, **layout}, title, style)
 
 
 def _has_marks(frame: pd.DataFrame) -> bool:

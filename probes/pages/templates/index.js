@@ -1,5 +1,4 @@
 // Filters: the address has them, so that a view can be linked to.
-document.documentElement.classList.add("js");
 const controls = document.getElementById("controls");
 
 function filter() {

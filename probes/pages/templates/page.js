@@ -1,6 +1,4 @@
 // Tabs, filters, charts and printing.
-document.documentElement.classList.add("js");
-const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 const bytes = Uint8Array.from(atob(document.getElementById("data").textContent), c => c.charCodeAt());
 const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
 const data = await new Response(unpacked).json();
@@ -67,7 +65,9 @@ function specification(place) {
   const spec = structuredClone(data.charts[place.dataset.chart]);
   for (const [name, rows] of Object.entries(spec.datasets)) {
     spec.datasets[name] = rows.filter(row => !undrawn.has(row.model));
+    spec.concat = spec.concat?.filter(panel => spec.datasets[name].some(row => row.place === panel.transform[0].filter.equal));
   }
+  if (!spec.concat) delete spec.concat;
   return spec;
 }
 async function draw(place) {

@@ -1,3 +1,6 @@
+document.documentElement.classList.add("js");
+const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+
 // Sorting: numbers descend at first, names and ranks ascend; what has no score comes last.
 function sort(head) {
   const body = head.closest("table").tBodies[0];
