@@ -9,6 +9,7 @@ import probes
 from probes.cli.chart_files import figure_names
 from probes.measurements.plugins import load_file
 from probes.records.row import Row, Rows
+from probes.tables.colours import COLOURS
 
 FLAT = [0.3] * 3
 
@@ -27,6 +28,25 @@ def test_a_chart_of_all_models_below_the_folders(tmp_path, draws):
         assert column(chart, "value", model=model) == [0.1, 0.2, 0.3]
     status, chart, _ = draws("cka", tmp_path / "m")
     assert (status, set(column(chart, "panel"))) == (0, {"m"})
+
+
+def test_curves_by_layer_may_be_by_depth(tmp_path, draws):
+    for model in ("m", "n"):
+        store_record(tmp_path, geometry([0.1, 0.2, 0.3], model=model, digest=model))
+    status, chart, _ = draws("isotropy", tmp_path, "--x", "depth")
+    assert (status, column(chart, "x", model="n")) == (0, [0, 0.5, 1])
+    status, chart, said = draws("cka", tmp_path, "--x", "depth")
+    assert (status, chart) == (2, None)
+    assert "--x depth: cka has no curves by layer; omit it." in said
+
+
+def test_a_model_that_is_drawn_alone_keeps_its_colour(tmp_path, draws):
+    for model in ("m", "n"):
+        store_record(tmp_path, geometry([0.1, 0.2, 0.3], model=model, digest=model))
+    for more in ((), ("--model", "n")):
+        _, chart, _ = draws("isotropy", tmp_path, *more)
+        scale = chart["layer"][1]["encoding"]["color"]["scale"]
+        assert dict(zip(scale["domain"], scale["range"], strict=True))["n"] == COLOURS[1]
 
 
 def test_records_that_cannot_stand_together_are_refused_in_one_line(tmp_path, draws):
