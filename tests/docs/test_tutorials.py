@@ -45,19 +45,7 @@ def test_start(follow, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_table_for_a_paper(follow, tmp_path):
-    text = follow("paper-table.md")
-    assert r"\begin{tabular}" in text
-    table = (tmp_path / "table.tex").read_text()
-    assert table.count(r"\toprule") == 1
-    assert table.startswith(r"\begin{table}")
-    assert r"\scriptsize random &" in table  # twin, in the next line
-    for name in ("heatmap.pdf", "curves.pdf"):
-        assert (tmp_path / name).read_bytes().startswith(b"%PDF")
-
-
-@pytest.mark.slow
-def test_two_checkpoints(follow, tmp_path, tiny_bert):
+def test_tables_and_checkpoints(follow, tmp_path, tiny_bert):
     for step in (1000, 9000):
         folder = tmp_path / f"checkpoint-{step}"
         shutil.copytree(tiny_bert, folder)
@@ -65,9 +53,15 @@ def test_two_checkpoints(follow, tmp_path, tiny_bert):
         with torch.no_grad():
             model.encoder.layer[0].output.dense.weight.mul_(1 + step / 1000)
         model.save_pretrained(folder)
-    text = follow("two-checkpoints.md")
+    text = follow("tutorials.md")
+    assert r"\begin{tabular}" in text
     assert "checkpoint-9000" in text
-    assert (tmp_path / "curves.pdf").read_bytes().startswith(b"%PDF")
+    table = (tmp_path / "table.tex").read_text()
+    assert table.count(r"\toprule") == 1
+    assert table.startswith(r"\begin{table}")
+    assert r"\scriptsize random &" in table  # twin, in the next line
+    for name in ("heatmap.pdf", "curves.pdf", "checkpoints.pdf"):
+        assert (tmp_path / name).read_bytes().startswith(b"%PDF")
 
 
 @pytest.mark.slow
