@@ -45,6 +45,15 @@ def test_start(follow, tmp_path):
 
 
 @pytest.mark.slow
+def test_course(follow, tmp_path):
+    """Its answers are compared with published records in `test_published_numbers.py`."""
+    text = follow("course.md")
+    for table in ("by group", "selectivity", "ablation"):
+        assert f"· {table}" in text or f", {table}" in text
+    assert (tmp_path / "ablation.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.slow
 def test_tables_and_checkpoints(follow, tmp_path, tiny_bert):
     for step in (1000, 9000):
         folder = tmp_path / f"checkpoint-{step}"
