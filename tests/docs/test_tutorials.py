@@ -85,10 +85,30 @@ def test_language_models(follow, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "170")
     save("gemma3", tmp_path / "gemma-3-270m", num_hidden_layers=18, max_position_embeddings=256)
     shutil.copytree(DOCS.parent / "examples", tmp_path / "examples")
-    text = follow("language-models.md")
+    require_promised_lines("language-models.md", follow("language-models.md"))
+
+
+@pytest.mark.slow
+def test_languages(follow, tmp_path, monkeypatch):
+    """Three parts of `sample` take the place of the treebanks."""
+    monkeypatch.setenv("COLUMNS", "170")
+    save("gemma3", tmp_path / "gemma-3-270m", num_hidden_layers=18, max_position_embeddings=256)
+    (sample,) = (DOCS.parent / "data" / "sample").glob("*train.conllu")
+    blocks = sample.read_text(encoding="utf-8").strip().split("\n\n")
+    for i, language in enumerate(("en", "de", "hi")):
+        part = blocks[60 * i : 60 * (i + 1)]
+        part[::2] = [f"# newdoc id = {n}\n{block}" for n, block in enumerate(part[::2])]
+        file = tmp_path / f"{language}_pud-ud-test.conllu"
+        file.write_text("\n\n".join(part) + "\n\n", encoding="utf-8")
+    text = follow("languages.md")
+    require_promised_lines("languages.md", text)
+    assert "common pieces" in text
+
+
+def require_promised_lines(page, text):
+    """Numbers are those of another model: what comes before the first one is promised."""
     printed = {" ".join(line.split()) for line in text.splitlines()}
-    for command, lines in Guide("language-models.md").commands:
+    for command, lines in Guide(page).commands:
         for line in lines:
-            # Numbers are those of another model: what comes before the first one is promised.
             start = re.match(r"\d+ |.* reads|\D+", line)[0]
             assert any(each.startswith(start) for each in printed), (command, line)
