@@ -43,7 +43,7 @@ examples:
   {RUN} --model all-MiniLM-L6-v2 --corpus path/to/UD_Hebrew-HTB
       any treebank in CoNLL-U
   {RUN} --model MULTILINGUAL --corpus ewt path/to/UD_Spanish-GSD --transfer
-      probes trained on one language and tested on another (docs/tutorials.md#several-languages)
+      probes trained on one language and tested on another (docs/corpora.md)
   {RUN} --model all-MiniLM-L6-v2 --corpus my.jsonl --task-from ner_tags
       labelled data of your own
   {RUN} --model all-MiniLM-L6-v2 --corpus reviews.csv --text text --label stars

@@ -76,7 +76,7 @@ def test_two_checkpoints(follow, tmp_path, tiny_bert):
         model.save_pretrained(folder)
     text = follow("tutorials.md", "Two checkpoints")
     assert "checkpoint-9000" in text
-    assert (tmp_path / "checkpoints.pdf").read_bytes().startswith(b"%PDF")
+    assert (tmp_path / "curves.pdf").read_bytes().startswith(b"%PDF")
 
 
 @pytest.mark.slow
