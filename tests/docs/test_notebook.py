@@ -63,7 +63,7 @@ def test_its_stored_scores_are_those_of_the_published_records(stored):
     assert lines[0].split() == ["pos", "depth"]
     pos, depth = np.array([line.split()[1:] for line in lines[2:]], dtype=float).T
     scores = {"pos": pos, "depth": depth}
-    for result in load_results(ROOT / "results/published/all-MiniLM-L6-v2-*/sample"):
+    for result in load_results(ROOT / "results/published/all-MiniLM-L6-v2-*/sample").results:
         if result.task.name in scores and result.probe.family == "linear":
             published = [result.score(layer) for layer in range(7)]
             np.testing.assert_allclose(scores.pop(result.task.name), published, atol=0.002)
