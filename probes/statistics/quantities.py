@@ -26,8 +26,8 @@ class Quantity:
     Attributes:
         label: name in tables and on axes; if empty, the registered name in words.
         unit: such as "bits"; shown on axes.
-        percent: whether the number is a share, shown times 100.
-        digits: decimals of a number that is no share.
+        percent: whether the number is a proportion, shown times 100.
+        digits: decimals of a number that is no proportion.
         of_task: whether the number has the unit of the task's metric, like a difference of scores.
         deviation: whether the number is a standard deviation, shown with one more digit.
         skewed: whether the interval is far from symmetric, so that both ends are shown.
