@@ -21,15 +21,16 @@ from probes.families.interventions import SteeringOptions
 from probes.families.interventions.directions import LEACE, MEAN, PROBE, RANDOM, SHUFFLED
 from probes.families.interventions.experiment import LOG_ODDS, LOSS
 from probes.families.interventions.interchange_scores import RATIO
-from probes.families.interventions.steering import AGAINST, STEERED, _Effects, _GroupEffects
+from probes.families.interventions.steered_answers import ALONG, ANSWERED, first_answer
+from probes.families.interventions.steering_effects import AGAINST, STEERED, Effects, GroupEffects
 from probes.families.interventions.steering_inputs import (
     DIRECTIONS,
     NORM,
     Prompts,
     SteeringInput,
     _control_doses,
-    _step,
     _steps,
+    stepped,
 )
 
 NUMBER, COPY = 0, 1
@@ -294,6 +295,80 @@ def test_log_odds_are_those_of_hooks_on_a_plain_model(texts, kind):
     assert run.rows[STEERED, 1, PROBE, 2, None].value != run.rows[STEERED, 1, MEAN, 2, None].value
 
 
+@pytest.mark.parametrize("kind", ["texts", "chats"])
+def test_answers_are_those_of_generate_with_hooks(texts, kind):
+    """What a plain model generates after the same prompts, with the same vector added."""
+    corpus, given, prompt = texts / "texts.csv", TEXTS, " they"
+    if kind == "chats":
+        corpus, given = texts / "chats.jsonl", {**TEXTS, "text": "", "messages": "chat"}
+        prompt = ""
+    options = {"generate": 6, "damage": 99, "doses": "-8,8", "prompt": prompt}
+    options |= {"answers": " dries, distant", "examples": 12}
+    run = steering_run(texts / "model", corpus, texts / f"{kind} answered", given, **options)
+    model = AutoModelForCausalLM.from_pretrained(texts / "model").eval()
+    tokenizer = AutoTokenizer.from_pretrained(texts / "model")
+    with (texts / "texts.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    start, header = ([tokenizer.eos_token_id], "") if kind == "texts" else ([], " they")
+    states = {"few": [], "many": []}
+    with torch.no_grad():
+        for row in rows:
+            if row["split"] == "train":
+                ids = tokenizer(row["text"] + header, return_tensors="pt", add_special_tokens=False)
+                hidden = model(**ids, output_hidden_states=True).hidden_states
+                states[row["label"]].append(torch.stack(hidden)[:, 0, -1])
+    step = torch.stack(states["many"]).mean(0) - torch.stack(states["few"]).mean(0)
+    best = next(x for x in run.record.rows if x.metric == ANSWERED and x.axes["direction"] == MEAN)
+    modules = [model.transformer.drop, model.transformer.h[0], model.transformer.ln_f]
+    added = best.axes["dose"] * step[best.layer]
+
+    def add(_, __, output):
+        hidden = output[0] if isinstance(output, tuple) else output
+        n_start = len(start) if hidden.shape[1] > 1 else 0
+        hidden = torch.cat([hidden[:, :n_start], hidden[:, n_start:] + added], dim=1)
+        return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
+
+    def generated(prompt):
+        ids = torch.tensor([start + tokenizer(prompt, add_special_tokens=False)["input_ids"]])
+        new = model.generate(ids, do_sample=False, max_new_tokens=6)[0, ids.shape[1] :]
+        return tokenizer.decode([x for x in new.tolist() if x != tokenizer.eos_token_id]).split()
+
+    arrays = np.load(run.path.with_suffix(".npz"), allow_pickle=False)
+    prompts = arrays["label@last prompts"].tolist()
+    assert len(set(prompts) & {x["text"] + " they" for x in rows if x["split"] == "test"}) == 12
+    untouched, steered = map(generated, prompts), []
+    assert [x.split() for x in arrays["label@last untouched"].tolist()] == [*untouched]
+    hook = modules[best.layer].register_forward_hook(add)
+    steered = [generated(prompt) for prompt in prompts]
+    hook.remove()
+    texts_steered = arrays[f"label@last {MEAN}"].tolist()
+    assert [x.split() for x in texts_steered] == steered
+    assert texts_steered != arrays["label@last untouched"].tolist()
+    assert texts_steered != arrays[f"label@last random, as {MEAN}"].tolist()
+    assert 0 < len({*map(tuple, steered)} - {*map(tuple, untouched)})
+    counts = {
+        x.axes["answer"]: x.value
+        for x in run.record.rows
+        if x.metric == ANSWERED and x.axes["direction"] == MEAN and x.axes["step"] == ALONG
+    }
+    assert counts["neither"] < 1
+    first = [next((w for w in x if w in ("dries", "distant")), "") for x in steered]
+    assert counts == {
+        name: pytest.approx(first.count(word) / 12)
+        for name, word in (("positive", "dries"), ("other", "distant"), ("neither", ""))
+    }
+    (note,) = (x for x in run.record.notes if x.startswith("After "))
+    assert repr(texts_steered[1]) in note
+
+
+def test_the_first_whole_word_counts():
+    answers = (" not true", " True")
+    assert first_answer("It is true, not false.", answers) == "other"
+    assert first_answer("NOT TRUE", answers) == "positive"
+    assert first_answer("untrue or truest", answers) == "neither"
+    assert first_answer("", answers) == "neither"
+
+
 def context_of(doses=(-1.0, 1.0), draws=4):
     return SimpleNamespace(options=SteeringOptions(doses=doses, draws=draws))
 
@@ -337,7 +412,7 @@ def test_a_step_of_dose_1_goes_from_mean_to_mean(paired):
 def test_the_norm_alone_is_that_after_the_step():
     states = torch.randn(3, 4, 6)
     vector = np.random.default_rng(0).normal(size=6)
-    rescaled = _step((NORM, 1, 1.0), vector).interventions[0].change(states, states)
+    rescaled = stepped((NORM, 1, 1.0), vector).interventions[0].change(states, states)
     after = states + torch.from_numpy(vector).float()
     torch.testing.assert_close(rescaled.norm(dim=-1), after.norm(dim=-1))
     torch.testing.assert_close(
@@ -355,7 +430,7 @@ def effects_of(own, controls, norm, n_units=30):
     test = {(MEAN, k, 1.0): own[k][None] for k in layers}
     test |= {(x, k, 1.0): controls[i, k] for i, x in enumerate((RANDOM, SHUFFLED)) for k in layers}
     test |= {(NORM, k, 1.0): norm[k][None] for k in layers}
-    effects = _Effects({"steered": "t"}, [_GroupEffects(group, {}, test, {})])
+    effects = Effects({"steered": "t"}, [GroupEffects(group, {}, test, None)])
     rows = effects.compared([(MEAN, k, 1.0) for k in layers])
     return {(row.metric, row.layer, row.axes.get("less")): row for row in rows}
 
@@ -367,7 +442,7 @@ def test_controls_of_a_shorter_step_are_interpolated():
     effects = {1.0: np.array([[3.0], [-1]]), 2.0: np.array([[5.0], [1]])}
     test = {(RANDOM, 2, size): x for size, x in effects.items()}
     test |= {(NORM, 2, dose): np.array([[dose]]) for dose in (-1.0, 1.0, 2.0)}
-    part = _GroupEffects(group, {}, test, {})
+    part = GroupEffects(group, {}, test, None)
     assert np.array_equal(part.like(RANDOM, (MEAN, 2, 2.0)), effects[2.0])
     # 2 / 5 of the length of the mean difference at dose 2 is its length at 0.8.
     assert part.like(RANDOM, (PROBE, 2, 2.0)) == pytest.approx(0.8 * effects[1.0])
@@ -432,11 +507,19 @@ def test_seven_units_have_no_interval_and_no_p():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"answers": ""}, "--steering-answers: give two answers, that of label@last 'many' first"),
+        (
+            {"answers": ""},
+            "--steering-answers '': give two answers, that of the positive class first",
+        ),
         ({"answers": " dance, dance now"}, "they begin with the same token after a prompt"),
         ({"answers": " dance,"}, "--steering-answers '? dance,'?: give two answers"),
         ({"answers": " dance, dance"}, "--steering-answers '? dance, dance'?: give two answers"),
-        ({"neutral": "nowhere"}, "--steering-neutral nowhere: Unknown corpus 'nowhere'"),
+        ({"neutral": "nowhere"}, "^--steering-neutral nowhere: no corpus of sentences to read"),
+        (
+            {"neutral": "TEXTS"},
+            r"^--steering-neutral \S+/texts.csv: no corpus of sentences to read",
+        ),
+        ({"neutral": "BAD"}, r"^--steering-neutral \S+: \S+bad.conllu, line 1: .*; correct it, or"),
         ({"doses": "0,1"}, "--steering-doses '?0,1'?: give numbers other than 0"),
         ({"doses": "x"}, "--steering-doses '?x'?: give numbers other than 0"),
         ({"doses": "1,nan"}, "--steering-doses '?1,nan'?: give numbers other than 0"),
@@ -445,8 +528,14 @@ def test_seven_units_have_no_interval_and_no_p():
     ],
 )
 def test_what_cannot_be_steered_is_refused_in_one_line(texts, tmp_path, options, message):
+    (tmp_path / "bad.conllu").write_text("a b c\n")
+    files = {"TEXTS": str(texts / "texts.csv"), "BAD": str(tmp_path / "bad.conllu")}
+    options = {name: files.get(x, x) for name, x in options.items()}
+    folder = tmp_path / "a"
     with pytest.raises(UserError, match=message):
-        steering_run(texts / "model", texts / "texts.csv", texts / "a", TEXTS, **options)
+        steering_run(texts / "model", texts / "texts.csv", folder, TEXTS, **{**ANSWERS, **options})
+    # Nothing is computed, unless tokens have to be known.
+    assert folder.exists() == ("dance now" in options.get("answers", ""))
 
 
 def test_prompts_that_fit_with_a_start_token_are_read(texts, tmp_path):
@@ -467,9 +556,8 @@ def test_a_record_names_neutral_text_by_its_digest():
     assert [*settings["neutral"]] == ["sample"]
     assert len(settings["neutral"]["sample"]) == 64
     # It can be read where the corpus is not found any more.
-    assert (
-        SteeringOptions.model_validate({"neutral": {"gone.conllu": "0"}}).neutral == "gone.conllu"
-    )
+    gone = SteeringOptions.model_validate({"neutral": {"gone.conllu": "0"}})
+    assert gone.model_dump(mode="json")["neutral"] == {"gone.conllu": "0"}
 
 
 def test_bags_are_refused(texts, capsys):
