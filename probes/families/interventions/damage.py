@@ -72,4 +72,4 @@ class Damage(NamedTuple):
             Comparison((i,), (0,), cell[1], axes(cell), 0.0) for i, cell in enumerate(self.cells, 1)
         ]
         everything, where = np.arange(len(self.pieces)), (self.partition, self.split)
-        return mean_effect_rows(LOSS, compared, self.log_p, everything, self.pieces, *where)
+        return mean_effect_rows(LOSS, compared, [*self.log_p], everything, self.pieces, *where)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -47,12 +46,8 @@ class NeutralText(NamedTuple):
         Raises:
             ValueError: it cannot be read, or has no words in dev or in test.
         """
-        if isinstance(corpus, cls):
-            return corpus
         if isinstance(corpus, dict):
             return cls(*next(iter(corpus.items())))
-        if not isinstance(corpus, (str, Path)):
-            raise ValueError(_REMEDY)
         folders = ("data_dir", "cache_dir", "offline") if about.context else ()
         try:
             return cls._read(str(corpus), {x: getattr(about.context, x) for x in folders})
@@ -73,11 +68,11 @@ class NeutralText(NamedTuple):
             raise UserError(_REMEDY)
         if source.digest not in _sentences:
             try:
-                splits = source.load().splits
+                read = source.load().splits
             except UserError as error:  # what it says after a semicolon is about --corpus
                 reason = str(error).partition(";")[0].rstrip(".")
                 raise UserError(f"{reason}; correct it, or give another corpus") from error
-            _sentences[source.digest] = {x: _sample(splits[x], x) for x in ("dev", "test")}
+            _sentences[source.digest] = {x: _sample(read[x], x) for x in ("dev", "test")}
         splits = _sentences[source.digest]
         for split, part in splits.items():
             if not any(map(str.isalpha, "".join(word for x in part for word in x.words))):

@@ -1,12 +1,10 @@
-"""Answers that a model writes after texts and chats, untouched and after a step.
-
-Prompts are read one at a time, so that an answer does not depend on the others of a batch.
-"""
+"""Greedy answers that a model writes after texts and chats, untouched and after a step."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,9 +61,9 @@ def written_answers(
             first = [first_answer(text, context.options.answers) for text in by_change[key]]
             values = (np.array(first)[:, None] == np.array(FIRST)).astype(np.float64)
             axes = effects.axes_of(cell, chosen=CHOSEN, step=step)
-            cells_of = [(cell[1], {**axes, "answer": answer}) for answer in FIRST]
-            at_all = strata, np.arange(len(first)), cells_of
-            rows += exchange_rows(ANSWERED, values, *at_all, tested=False, words=words)
+            by_answer = [(cell[1], {**axes, "answer": answer}) for answer in FIRST]
+            where = strata, np.arange(len(first)), by_answer
+            rows += exchange_rows(ANSWERED, values, *where, tested=False, words=words)
     examples = (
         f"After {prompt[-80:]!r}: " + "; ".join(f"{x} {by_change[x][i]!r}" for x in [*changes][:3])
         for i, prompt in enumerate(prompts[:2])
@@ -90,27 +88,21 @@ def _written(
     from probes.extraction.changing.interventions import changed_passes
     from probes.extraction.reading.greedy_answers import GreedyDecoder
 
-    encoder = context.language_model()
-    decoder, tokenizer, pieces = (
-        GreedyDecoder(encoder),
-        encoder.words,
-        pieces_of(context, prompts.texts),
-    )
+    assert context.language_model is not None, "given vectors have no language-model head"
+    encoder, pieces = context.language_model(), pieces_of(context, prompts.texts)
+    decoder, tokenizer = GreedyDecoder(encoder), encoder.words
     start = tokenizer.prefix or [x for x in (tokenizer.start_id,) if x is not None]
     asked = [
         ([] if text.rendered else start, pieces[text].ids[:end].tolist())
         for text, end in zip(prompts.texts, prompts.ends.tolist(), strict=True)
     ]
-    answers: list[list[str]] = []
+    answers: list[list[str]] = [[] for _ in changes]
     with progress.bar("answers", len(changes) * len(asked), "answer"):
-        for interventions in changes:
-            answers.append([])
-            for before, ids in asked:
-                room = context.model.window - len(before) - len(ids)
-                with changed_passes(encoder, [_after(len(before), x) for x in interventions]):
-                    text, *_ = decoder.answer([*before, *ids], min(context.options.generate, room))
-                answers[-1].append(text)
-                progress.advance()
+        for (number, change), (before, ids) in product(enumerate(changes), asked):
+            n = min(context.options.generate, context.model.window - len(before) - len(ids))
+            with changed_passes(encoder, [_after(len(before), x) for x in change]):
+                answers[number].append(decoder.answer([*before, *ids], n)[0])
+            progress.advance()
     return [tokenizer.chats.backend.decode(ids) for _, ids in asked], answers
 
 

@@ -8,7 +8,7 @@ the same length and than steps between shuffled classes, and leaves the loss on 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from probes.examples.examples import NotServedError
 from probes.examples.verb_forms import TASK
@@ -40,6 +40,8 @@ from probes.records.row import Row
 from probes.statistics.significance import printed_p
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from probes.measurements.context import ModelContext
 
 _OF_ALL = {"paradigm": None, "less": None, "chosen": None}
@@ -56,68 +58,37 @@ _OF_ALL = {"paradigm": None, "less": None, "chosen": None}
     reads=lambda corpus, options: View("written", ()),
     collector=nothing_stored,
     shows=(
-        Pivot(
-            "the layer and dose that are best on dev",
-            (STEERED, AGAINST, LOSS),
-            rows="direction",
-            columns=("steered", "metric", "less"),
-            where={**_OF_ALL, "chosen": CHOSEN, "less": (None, *CONTROLS)},
-            places={("less", x): f"less {x}" for x in CONTROLS},
-            note="Change of log p(answer of the positive class, or of the source) − log p(other). "
-            "Log-odds of a text that a step has broken mean nothing: only doses are chosen whose "
-            "increase of loss on neutral dev text is small enough.",
-        ),
-        Pivot(
-            "by dose",
-            (STEERED,),
-            columns=("steered", "dose"),
-            where={**_OF_ALL, "direction": (*DIRECTIONS, *CONTROLS)},
-            apart="direction",
-            note="Random controls: mean, and the range of one more draw in 95 %.",
-        ),
-        Pivot(
-            "increase of loss on neutral dev text",
-            (LOSS,),
-            columns=("steered", "dose"),
-            where={**_OF_ALL, "direction": DIRECTIONS, "split": "dev"},
-            apart="direction",
-        ),
-        Pivot(
-            "which word comes first in what the model writes, at the layer and dose best on dev",
-            (ANSWERED,),
-            rows="direction",
-            columns=("step", "answer"),
-            where={"chosen": CHOSEN, "answer": FIRST[:2]},
-            apart="steered",
-            note="Others have neither answer. Random: one step of the same length, since any step "
-            "may break what is written.",
-        ),
-        Lines(
-            "steering",
-            STEERED,
-            title="Change of log-odds by dose",
-            note="At the layer that is best on dev for the mean difference. Bands of random "
-            "controls: one more draw in 95 %.",
-            x="dose",
-            line="direction",
-            apart="steered",
-            where={
-                **_OF_ALL,
-                "layer": BestOnDev(STEERED, {**_OF_ALL, "direction": MEAN, "chosen": CHOSEN}),
-            },
-        ),
+        Pivot("the layer and dose that are best on dev", (STEERED, AGAINST, LOSS), rows="direction",
+              columns=("steered", "metric", "less"),
+              where={**_OF_ALL, "chosen": CHOSEN, "less": (None, *CONTROLS)},
+              places={("less", x): f"less {x}" for x in CONTROLS},
+              note="Change of log p(answer of the positive class, or of the source) − log p(other)."
+              " Log-odds of a text that a step has broken mean nothing: only doses are chosen "
+              "whose increase of loss on neutral dev text is small enough."),
+        Pivot("by dose", (STEERED,), columns=("steered", "dose"), apart="direction",
+              where={**_OF_ALL, "direction": (*DIRECTIONS, *CONTROLS)},
+              note="Random controls: mean, and the range of one more draw in 95 %."),
+        Pivot("increase of loss on neutral dev text", (LOSS,), columns=("steered", "dose"),
+              where={**_OF_ALL, "direction": DIRECTIONS, "split": "dev"}, apart="direction"),
+        Pivot("which answer comes first in what the model writes, at the layer and dose that are "
+              "best on dev, %", (ANSWERED,), rows="direction", columns=("step", "answer"),
+              where={"chosen": CHOSEN, "answer": FIRST[:2]}, apart="steered",
+              note="The remaining texts have neither. Random: one step of the same length, since "
+              "any step may break what is written."),
+        Lines("steering", STEERED, title="Change of log-odds by dose", x="dose", line="direction",
+              note="At the layer that is best on dev for the mean difference. Bands of random "
+              "controls: one more draw in 95 %.",
+              where={**_OF_ALL, "layer": BestOnDev(
+                  STEERED, {**_OF_ALL, "direction": MEAN, "chosen": CHOSEN})},
+              apart="steered"),
     ),
     use_columns=(
-        UseColumn(
-            "steered",
-            "Steered: change of the log-odds of answers by a step of dose 1 along the mean "
-            "difference, in nats.",
-            STEERED,
-            {**_OF_ALL, "direction": MEAN, "dose": 1.0},
-            "steered",
-        ),
+        UseColumn("steered",
+                  "Steered: change of the log-odds of answers by a step of dose 1 along the mean "
+                  "difference, in nats.",
+                  STEERED, {**_OF_ALL, "direction": MEAN, "dose": 1.0}, "steered"),
     ),
-)
+)  # fmt: skip
 def steering(context: ModelContext) -> Measured:
     """Answers after steps of several doses along directions, by layer, with controls and damage.
 
@@ -129,7 +100,9 @@ def steering(context: ModelContext) -> Measured:
     than each in the direction of its dose. ``moved_against`` is the share of prompts that move
     against it, ``loss_increase`` the damage to neutral text. Rows with ``chosen`` are of the
     layer and dose with the largest effect on dev at the allowed damage; their p is corrected over
-    layers and doses. ``steering_separation`` and ``steering_agreement`` describe training states.
+    layers and doses. ``answered`` is the share of texts after which the model writes an ``answer``
+    first, after each ``step``. ``steering_separation`` and ``steering_agreement`` describe training
+    states.
 
     Raises:
         NotServedError: neither minimal pairs nor a task can be steered.
@@ -146,7 +119,8 @@ def steering(context: ModelContext) -> Measured:
     results = [Effects(part.group.axes, [part]) for part in parts]
     if context.corpus.items:
         results.append(Effects({"steered": TASK}, parts))
-    rows, texts = [row for x in inputs for row in x.training], {}
+    rows = [row for x in inputs for row in x.training]
+    texts: dict[str, NDArray[Any]] = {}
     for number, effects in enumerate(results):
         best = list(effects.best_on_dev(context.options.damage))
         chosen = [row for cell in best for row in effects.chosen_rows(context, cell)]

@@ -2,11 +2,13 @@
 
 import csv
 import json
+from collections import Counter
 from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy
 import torch
 from grammar_models import word_level
 from measuring import command_line, measure
@@ -17,10 +19,13 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LM
 
 from probes.cli.main import main
 from probes.common.errors import UserError
+from probes.data.sentence import Sentence
 from probes.families.interventions import SteeringOptions
+from probes.families.interventions.damage import Damage
 from probes.families.interventions.directions import LEACE, MEAN, PROBE, RANDOM, SHUFFLED
 from probes.families.interventions.experiment import LOG_ODDS, LOSS
 from probes.families.interventions.interchange_scores import RATIO
+from probes.families.interventions.neutral_text import _sample
 from probes.families.interventions.steered_answers import ALONG, ANSWERED, first_answer
 from probes.families.interventions.steering_effects import AGAINST, STEERED, Effects, GroupEffects
 from probes.families.interventions.steering_inputs import (
@@ -32,6 +37,7 @@ from probes.families.interventions.steering_inputs import (
     _steps,
     stepped,
 )
+from probes.statistics.partition import partition
 
 NUMBER, COPY = 0, 1
 """Features of the circuit: the number of a noun, and its copy at later tokens."""
@@ -198,8 +204,8 @@ def test_what_is_chosen_on_dev_has_its_value_on_test(circuit):
 
 def test_a_step_that_breaks_text_is_not_chosen(circuit):
     """At every layer where number can be steered, neutral text loses more than 0.1 nats."""
-    loss = circuit.pairs.rows[f"dev {LOSS}", 3, MEAN, 1, None].value
-    assert loss > 1
+    loss = circuit.pairs.rows[f"dev {LOSS}", 3, MEAN, 1, None]
+    assert 1 < loss.low < loss.value < loss.high
     assert (
         "near, mean difference: no layer and dose moves answers at the allowed damage."
         in circuit.pairs.record.notes
@@ -345,7 +351,7 @@ def test_answers_are_those_of_generate_with_hooks(texts, kind):
     assert [x.split() for x in texts_steered] == steered
     assert texts_steered != arrays["label@last untouched"].tolist()
     assert texts_steered != arrays[f"label@last random, as {MEAN}"].tolist()
-    assert 0 < len({*map(tuple, steered)} - {*map(tuple, untouched)})
+    assert len({*map(tuple, steered)} - {*map(tuple, untouched)}) > 0
     counts = {
         x.axes["answer"]: x.value
         for x in run.record.rows
@@ -359,6 +365,31 @@ def test_answers_are_those_of_generate_with_hooks(texts, kind):
     }
     (note,) = (x for x in run.record.notes if x.startswith("After "))
     assert repr(texts_steered[1]) in note
+
+
+def test_damage_is_a_ratio_whose_documents_are_resampled():
+    rng, n = np.random.default_rng(0), 40
+    pieces, before = rng.integers(1, 9, n), rng.normal(-20, 1, n)
+    falls = [pieces * rng.normal(mean, 0.5, n) for mean in (1, 2)]
+    cells, documents = [(MEAN, 1, 1.0)], partition([str(i // 2) for i in range(n)], "dev")
+    parts = [Damage(cells, np.stack([before, before - x]), pieces, documents, "dev") for x in falls]
+    (row,) = Damage.mean(parts).rows(lambda cell: {"dose": cell[2]})
+    fall = np.mean(falls, axis=0).reshape(20, 2).sum(1)
+    sizes = pieces.reshape(20, 2).sum(1)
+    assert row.value == pytest.approx(fall.sum() / sizes.sum())
+    assert Damage.mean(parts).increase(cells[0]) == pytest.approx(row.value)
+    sd = scipy.stats.bootstrap(
+        (fall, sizes), lambda x, y, axis: x.sum(axis) / y.sum(axis), paired=True, rng=rng
+    ).standard_error
+    assert row.high - row.low == pytest.approx(2 * 1.96 * sd, rel=0.1)
+
+
+def test_neutral_sentences_come_from_as_many_documents_as_there_are():
+    for n_documents, counts in ((21, [1] * 20), (3, [6, 7, 7])):
+        names = [str(min(i, n_documents - 1)) for i in range(100)]  # most are of the last one
+        names = [*names[:40], *[str(i % n_documents) for i in range(60)]]
+        texts = [Sentence(str(i), "en", ("w",), document=x) for i, x in enumerate(names)]
+        assert sorted(Counter(x.document for x in _sample(texts, "test")).values()) == counts
 
 
 def test_the_first_whole_word_counts():
