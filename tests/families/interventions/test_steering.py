@@ -26,7 +26,13 @@ from probes.families.interventions.directions import LEACE, MEAN, PROBE, RANDOM,
 from probes.families.interventions.experiment import LOG_ODDS, LOSS
 from probes.families.interventions.interchange_scores import RATIO
 from probes.families.interventions.neutral_text import _sample
-from probes.families.interventions.steered_answers import ALONG, ANSWERED, first_answer
+from probes.families.interventions.steered_answers import (
+    ALONG,
+    ANSWERED,
+    FIRST,
+    UNTOUCHED,
+    first_answer,
+)
 from probes.families.interventions.steering_effects import AGAINST, STEERED, Effects, GroupEffects
 from probes.families.interventions.steering_inputs import (
     DIRECTIONS,
@@ -309,6 +315,7 @@ def test_answers_are_those_of_generate_with_hooks(texts, kind):
         corpus, given = texts / "chats.jsonl", {**TEXTS, "text": "", "messages": "chat"}
         prompt = ""
     options = {"generate": 6, "damage": 99, "doses": "-8,8", "prompt": prompt}
+    words = "dries", "distant"
     options |= {"answers": " dries, distant", "examples": 12}
     run = steering_run(texts / "model", corpus, texts / f"{kind} answered", given, **options)
     model = AutoModelForCausalLM.from_pretrained(texts / "model").eval()
@@ -342,8 +349,8 @@ def test_answers_are_those_of_generate_with_hooks(texts, kind):
     arrays = np.load(run.path.with_suffix(".npz"), allow_pickle=False)
     prompts = arrays["label@last prompts"].tolist()
     assert len(set(prompts) & {x["text"] + " they" for x in rows if x["split"] == "test"}) == 12
-    untouched, steered = map(generated, prompts), []
-    assert [x.split() for x in arrays["label@last untouched"].tolist()] == [*untouched]
+    untouched = [generated(prompt) for prompt in prompts]
+    assert [x.split() for x in arrays["label@last untouched"].tolist()] == untouched
     hook = modules[best.layer].register_forward_hook(add)
     steered = [generated(prompt) for prompt in prompts]
     hook.remove()
@@ -351,18 +358,17 @@ def test_answers_are_those_of_generate_with_hooks(texts, kind):
     assert [x.split() for x in texts_steered] == steered
     assert texts_steered != arrays["label@last untouched"].tolist()
     assert texts_steered != arrays[f"label@last random, as {MEAN}"].tolist()
-    assert len({*map(tuple, steered)} - {*map(tuple, untouched)}) > 0
-    counts = {
-        x.axes["answer"]: x.value
-        for x in run.record.rows
-        if x.metric == ANSWERED and x.axes["direction"] == MEAN and x.axes["step"] == ALONG
-    }
-    assert counts["neither"] < 1
-    first = [next((w for w in x if w in ("dries", "distant")), "") for x in steered]
-    assert counts == {
-        name: pytest.approx(first.count(word) / 12)
-        for name, word in (("positive", "dries"), ("other", "distant"), ("neither", ""))
-    }
+    firsts = {}
+    for step, written in ((UNTOUCHED, untouched), (ALONG, steered)):
+        firsts[step] = [next((x for x in text if x in words), "") for text in written]
+        for name, word in zip(FIRST, (*words, ""), strict=True):
+            (row,) = run.record.rows.matching(
+                ANSWERED, steered=..., direction=MEAN, dose=..., chosen=..., step=step, answer=name
+            )
+            assert row.value == pytest.approx(firsts[step].count(word) / 12)
+            assert (row.n, row.why) == (12, "fewer than 20 sentences")
+    assert any(firsts[UNTOUCHED])
+    assert firsts[UNTOUCHED] != firsts[ALONG]
     (note,) = (x for x in run.record.notes if x.startswith("After "))
     assert repr(texts_steered[1]) in note
 
