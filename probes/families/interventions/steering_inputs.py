@@ -14,6 +14,7 @@ import numpy as np
 from probes.examples.examples import NotServedError
 from probes.examples.verb_forms import TASK
 from probes.extraction.reading.views import view_over
+from probes.families.interventions.changes import projection
 from probes.families.interventions.controls import half_signs, random_directions, shuffled_halves
 from probes.families.interventions.directions import (
     LEACE,
@@ -196,11 +197,12 @@ def _steps(
         else:
             differences = (x - means[1 - z]) * (2 * z - 1)[:, None]
             shuffled = shuffled_halves(x, z, options.draws, rng)
-        agreement = float((_units(differences) @ _units(mean)).mean())
+        agreement = float((projection(differences)[0] @ projection(mean)[0].T).mean())
         rows.append(Row("steering_agreement", agreement, layer, split="train", axes=axes))
         vectors = {name: read.sum(0) for name, (read, _) in by_name.items()}
         vectors |= {} if probes is None else {PROBE: probes.get(layer, np.zeros(len(mean)))}
-        for name, unit in ((name, _units(vector)) for name, vector in vectors.items()):
+        for name, vector in vectors.items():
+            (unit,), _ = projection(vector)
             distance, within = float(mean @ unit), (x - means[z]) @ unit
             sd = float(np.sqrt(np.square(within).sum() / (len(x) - 2)))
             separation, of = abs(distance) / sd if sd else None, {**axes, "direction": name}
@@ -212,7 +214,7 @@ def _steps(
         shortest = min(filter(None, lengths), default=0.0)
         for size in _control_doses(options.doses, shortest / length if length else 0.0):
             steps[RANDOM, layer, size] = size * length * random
-            steps[SHUFFLED, layer, size] = size * length * _units(shuffled)
+            steps[SHUFFLED, layer, size] = size * length * projection(shuffled)[0]
         steps |= {(NORM, layer, dose): dose * mean[None] for dose in options.doses}
     return steps, rows
 
@@ -232,10 +234,3 @@ def _control_doses(doses: Sequence[float], shortest: float) -> list[float]:
         return sizes
     n_smaller = math.ceil(math.log(sizes[0] / shortest, _LARGEST_RATIO))
     return [*np.geomspace(shortest, sizes[0], n_smaller + 1)[:-1].tolist(), *sizes]
-
-
-def _units(vectors: Floats) -> Floats:
-    """Vectors of length 1, on the last axis; zeros stay."""
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    units: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return units

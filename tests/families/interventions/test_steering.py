@@ -3,6 +3,7 @@
 import csv
 import json
 from collections import Counter
+from contextlib import contextmanager
 from itertools import product
 from types import SimpleNamespace
 
@@ -249,118 +250,96 @@ def texts(tmp_path_factory):
     return folder
 
 
+class PlainModel:
+    """States, their mean difference, and steps along it, by transformers alone."""
+
+    def __init__(self, folder, kind):
+        self.model = AutoModelForCausalLM.from_pretrained(folder / "model").eval()
+        self.tokenizer = AutoTokenizer.from_pretrained(folder / "model")
+        self.corpus, self.settings, header = folder / "texts.csv", TEXTS, ""
+        with self.corpus.open() as file:
+            rows = list(csv.DictReader(file))
+        self.test = [x["text"] + " they" for x in rows if x["split"] == "test"]
+        # The tokenizer adds no start token; a chat is read without one, and its header is a piece.
+        self.start = [self.tokenizer.eos_token_id]
+        if kind == "chats":
+            self.corpus, self.start, header = folder / "chats.jsonl", [], " they"
+            self.settings = {**TEXTS, "text": "", "messages": "chat"}
+        states = {"few": [], "many": []}
+        for row in rows:
+            if row["split"] == "train":  # vectors of texts are read without the start token
+                with torch.no_grad():
+                    out = self.model(self.ids(row["text"] + header, ()), output_hidden_states=True)
+                states[row["label"]].append(torch.stack(out.hidden_states)[:, 0, -1].double())
+        few, many = (torch.stack(states[x]).mean(0) for x in states)
+        self.steps = (many - few).float()
+
+    def ids(self, text, start=None):
+        start = self.start if start is None else start
+        return torch.tensor(
+            [[*start, *self.tokenizer(text, add_special_tokens=False)["input_ids"]]]
+        )
+
+    @contextmanager
+    def moved(self, layer, dose):
+        """Add a step after a layer, to all tokens but the start."""
+
+        def add(_, __, output):
+            hidden = output[0] if isinstance(output, tuple) else output
+            n = len(self.start) if hidden.shape[1] > 1 else 0
+            hidden = torch.cat([hidden[:, :n], hidden[:, n:] + dose * self.steps[layer]], dim=1)
+            return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
+
+        body = self.model.transformer
+        hook = (body.drop, body.h[0], body.ln_f)[layer].register_forward_hook(add)
+        with torch.no_grad():
+            yield
+        hook.remove()
+
+
 @pytest.mark.parametrize("kind", ["texts", "chats"])
 def test_log_odds_are_those_of_hooks_on_a_plain_model(texts, kind):
-    """States, mean difference, step and answers by transformers alone, at all layers."""
-    corpus, given, answers = texts / "texts.csv", TEXTS, ANSWERS
+    plain, answers = PlainModel(texts, kind), {**ANSWERS, "examples": 100}
     if kind == "chats":
-        corpus, given = texts / "chats.jsonl", {**TEXTS, "text": "", "messages": "chat"}
-        answers = {"answers": ANSWERS["answers"]}
-    run = steering_run(texts / "model", corpus, texts / kind, given, examples=100, **answers)
-    model = AutoModelForCausalLM.from_pretrained(texts / "model").eval()
-    tokenizer = AutoTokenizer.from_pretrained(texts / "model")
-    with (texts / "texts.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    # The tokenizer adds no start token; a chat is read without one, and its header is a piece.
-    start = [tokenizer.eos_token_id] if kind == "texts" else []
-    n_start, header = len(start), " they" if kind == "chats" else ""
+        del answers["prompt"]
+    run = steering_run(texts / "model", plain.corpus, texts / kind, plain.settings, **answers)
+    first, second = plain.ids(" dance laugh", ())[0].tolist()
 
-    def ids(text):
-        return torch.tensor([start + tokenizer(text, add_special_tokens=False)["input_ids"]])
+    def log_odds(layer, dose):
+        with plain.moved(layer, dose):
+            logits = [plain.model(plain.ids(text)).logits[0, -1] for text in plain.test]
+        return torch.stack([x[first] - x[second] for x in logits])
 
-    train = [row for row in rows if row["split"] == "train"]
-    with torch.no_grad():  # without the start token: vectors of texts are read so
-        states = torch.stack(
-            [torch.stack(model(ids(x["text"] + header)[:, n_start:], output_hidden_states=True).hidden_states)[:, 0, -1] for x in train]
-        ).double()  # fmt: skip
-    many = torch.tensor([row["label"] == "many" for row in train])
-    first, second = tokenizer(" dance laugh", add_special_tokens=False)["input_ids"]
-    modules = [model.transformer.drop, model.transformer.h[0], model.transformer.ln_f]
-    for layer, module in enumerate(modules):
-        step = (states[many, layer].mean(0) - states[~many, layer].mean(0)).float()
-
-        def log_odds(step, module=module):
-            def add(_, __, output):
-                hidden = output[0] if isinstance(output, tuple) else output
-                hidden = torch.cat([hidden[:, :n_start], hidden[:, n_start:] + step], dim=1)
-                return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
-
-            hook = module.register_forward_hook(add)
-            with torch.no_grad():
-                logits = [
-                    model(ids(x["text"] + " they")).logits[0, -1]
-                    for x in rows
-                    if x["split"] == "test"
-                ]
-            hook.remove()
-            return torch.stack([x[first] - x[second] for x in logits])
-
-        plain = log_odds(0 * step)
-        for dose in (-1, 2):
-            moved = (log_odds(dose * step) - plain).numpy()
-            row = run.rows[STEERED, layer, MEAN, dose, None]
-            assert row.value == pytest.approx(moved.mean(), rel=5e-3, abs=2e-3)
-            assert row.n == 30
-            against = run.rows[AGAINST, layer, MEAN, dose, None].value
-            assert against == pytest.approx((moved * dose < 0).mean(), abs=1 / 29)
+    for layer, dose in product(range(3), (-1, 2)):
+        moved = (log_odds(layer, dose) - log_odds(layer, 0)).numpy()
+        row = run.rows[STEERED, layer, MEAN, dose, None]
+        assert row.value == pytest.approx(moved.mean(), rel=5e-3, abs=2e-3)
+        assert row.n == 30
+        against = run.rows[AGAINST, layer, MEAN, dose, None].value
+        assert against == pytest.approx((moved * dose < 0).mean(), abs=1 / 29)
     assert "'many' is the positive class" in " ".join(run.record.notes)
     assert run.rows[STEERED, 1, PROBE, 2, None].value != run.rows[STEERED, 1, MEAN, 2, None].value
 
 
 @pytest.mark.parametrize("kind", ["texts", "chats"])
 def test_answers_are_those_of_generate_with_hooks(texts, kind):
-    """What a plain model generates after the same prompts, with the same vector added."""
-    corpus, given, prompt = texts / "texts.csv", TEXTS, " they"
-    if kind == "chats":
-        corpus, given = texts / "chats.jsonl", {**TEXTS, "text": "", "messages": "chat"}
-        prompt = ""
-    options = {"generate": 6, "damage": 99, "doses": "-8,8", "prompt": prompt}
-    words = "dries", "distant"
-    options |= {"answers": " dries, distant", "examples": 12}
-    run = steering_run(texts / "model", corpus, texts / f"{kind} answered", given, **options)
-    model = AutoModelForCausalLM.from_pretrained(texts / "model").eval()
-    tokenizer = AutoTokenizer.from_pretrained(texts / "model")
-    with (texts / "texts.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    start, header = ([tokenizer.eos_token_id], "") if kind == "texts" else ([], " they")
-    states = {"few": [], "many": []}
-    with torch.no_grad():
-        for row in rows:
-            if row["split"] == "train":
-                ids = tokenizer(row["text"] + header, return_tensors="pt", add_special_tokens=False)
-                hidden = model(**ids, output_hidden_states=True).hidden_states
-                states[row["label"]].append(torch.stack(hidden)[:, 0, -1])
-    step = torch.stack(states["many"]).mean(0) - torch.stack(states["few"]).mean(0)
+    plain, words, folder = PlainModel(texts, kind), ("pleasure", "fix"), texts / f"{kind} answered"
+    options = {"answers": " pleasure, fix", "prompt": " they" if kind == "texts" else ""}
+    options |= {"generate": 6, "damage": 99, "doses": "-8,8", "examples": 12}
+    run = steering_run(texts / "model", plain.corpus, folder, plain.settings, **options)
     best = next(x for x in run.record.rows if x.metric == ANSWERED and x.axes["direction"] == MEAN)
-    modules = [model.transformer.drop, model.transformer.h[0], model.transformer.ln_f]
-    added = best.axes["dose"] * step[best.layer]
-
-    def add(_, __, output):
-        hidden = output[0] if isinstance(output, tuple) else output
-        n_start = len(start) if hidden.shape[1] > 1 else 0
-        hidden = torch.cat([hidden[:, :n_start], hidden[:, n_start:] + added], dim=1)
-        return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
-
-    def generated(prompt):
-        ids = torch.tensor([start + tokenizer(prompt, add_special_tokens=False)["input_ids"]])
-        new = model.generate(ids, do_sample=False, max_new_tokens=6)[0, ids.shape[1] :]
-        return tokenizer.decode([x for x in new.tolist() if x != tokenizer.eos_token_id]).split()
-
     arrays = np.load(run.path.with_suffix(".npz"), allow_pickle=False)
     prompts = arrays["label@last prompts"].tolist()
-    assert len(set(prompts) & {x["text"] + " they" for x in rows if x["split"] == "test"}) == 12
-    untouched = [generated(prompt) for prompt in prompts]
-    assert [x.split() for x in arrays["label@last untouched"].tolist()] == untouched
-    hook = modules[best.layer].register_forward_hook(add)
-    steered = [generated(prompt) for prompt in prompts]
-    hook.remove()
-    texts_steered = arrays[f"label@last {MEAN}"].tolist()
-    assert [x.split() for x in texts_steered] == steered
-    assert texts_steered != arrays["label@last untouched"].tolist()
-    assert texts_steered != arrays[f"label@last random, as {MEAN}"].tolist()
+    assert len(set(prompts) & set(plain.test)) == 12
     firsts = {}
-    for step, written in ((UNTOUCHED, untouched), (ALONG, steered)):
-        firsts[step] = [next((x for x in text if x in words), "") for text in written]
+    for step, dose in ((UNTOUCHED, 0), (ALONG, best.axes["dose"])):
+        with plain.moved(best.layer, dose):
+            ids = [plain.ids(prompt) for prompt in prompts]
+            new = [plain.model.generate(x, do_sample=False, max_new_tokens=6)[0, x.shape[1] :] for x in ids]  # fmt: skip
+        texts_of = [plain.tokenizer.decode(x, skip_special_tokens=True) for x in new]
+        written = arrays[f"label@last {MEAN if dose else UNTOUCHED}"].tolist()
+        assert [x.split() for x in written] == [x.split() for x in texts_of]
+        firsts[step] = [next((x for x in text.split() if x in words), "") for text in texts_of]
         for name, word in zip(FIRST, (*words, ""), strict=True):
             (row,) = run.record.rows.matching(
                 ANSWERED, steered=..., direction=MEAN, dose=..., chosen=..., step=step, answer=name
@@ -369,8 +348,9 @@ def test_answers_are_those_of_generate_with_hooks(texts, kind):
             assert (row.n, row.why) == (12, "fewer than 20 sentences")
     assert any(firsts[UNTOUCHED])
     assert firsts[UNTOUCHED] != firsts[ALONG]
+    assert written != arrays[f"label@last random, as {MEAN}"].tolist()
     (note,) = (x for x in run.record.notes if x.startswith("After "))
-    assert repr(texts_steered[1]) in note
+    assert repr(written[1]) in note
 
 
 def test_damage_is_a_ratio_whose_documents_are_resampled():
