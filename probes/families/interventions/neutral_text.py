@@ -52,7 +52,7 @@ class NeutralText(NamedTuple):
         try:
             return cls._read(str(corpus), {x: getattr(about.context, x) for x in folders})
         except UserError as error:
-            raise ValueError(str(error).rstrip(".")) from error
+            raise ValueError(str(error).removeprefix(f"--corpus {corpus}: ").rstrip(".")) from error
 
     @classmethod
     def _read(cls, name: str, where: Mapping[str, Any]) -> NeutralText:

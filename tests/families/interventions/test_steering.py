@@ -552,7 +552,7 @@ def test_what_cannot_be_steered_is_refused_in_one_line(texts, tmp_path, options,
     with pytest.raises(UserError, match=message):
         steering_run(texts / "model", texts / "texts.csv", folder, TEXTS, **{**ANSWERS, **options})
     # Nothing is computed, unless tokens have to be known.
-    assert folder.exists() == ("dance now" in options.get("answers", ""))
+    assert (folder / "results").exists() == ("dance now" in options.get("answers", ""))
 
 
 def test_prompts_that_fit_with_a_start_token_are_read(texts, tmp_path):
@@ -566,6 +566,15 @@ def test_prompts_that_fit_with_a_start_token_are_read(texts, tmp_path):
             writer.writerow([" ".join(rng.choice(PERSONS, n_words)), "ab"[i % 2], split])
     run = steering_run(texts / "model", tmp_path / "long.csv", tmp_path, TEXTS, **ANSWERS)
     assert run.rows[STEERED, 1, MEAN, 1, None].n == 15
+
+
+def test_neutral_text_is_looked_for_where_the_run_says(tmp_path):
+    (tmp_path / "a").mkdir()
+    run = SimpleNamespace(texts="", data_dir=tmp_path / "a", cache_dir=tmp_path / "b", offline=True)
+    with pytest.raises(
+        ValueError, match=f"ewt.* not found below {tmp_path / 'a'} or in {tmp_path / 'b'}"
+    ):
+        SteeringOptions.model_validate({"neutral": "ewt"}, context=run)
 
 
 def test_a_record_names_neutral_text_by_its_digest():
