@@ -211,6 +211,7 @@ flipped |  | % |  | share | Geiger et al. 2021
 # Steering.
 steered_log_odds | change of log-odds | nats | 2 digits |  | Rimsky et al. 2024
 moved_against | moved against the dose | % |  | share | Tan et al. 2024
+answered | answer that comes first | % |  | share |
 steering_separation | separation | SD | 2 digits | positive | Braun et al. 2025
 steering_agreement | agreement of differences |  | 2 digits | correlation | Braun et al. 2025
 
