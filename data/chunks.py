@@ -1,7 +1,7 @@
 """Base chunks of a constituency tree, by CoNLL-2000's definition.
 
 The definition (Tjong Kim Sang & Buchholz 2000) is operational: CoNLL-2000's chunks are the output
-of a program by Buchholz on the trees of the Penn Treebank. docs/chunks.md states its rules in
+of a program by Buchholz on the trees of the Penn Treebank. docs/corpora.md states its rules in
 detail. In short:
 
 1. **Flatten.** A phrase that only modifies the head from the left, or that continues a verb
@@ -11,7 +11,7 @@ detail. In short:
    after the head, words of a phrase without a head, and brackets and quotes in front of a whole
    chunk, are outside.
 
-In CoNLL-2000, function tags and traces matter too. The trees here have neither; docs/chunks.md
+In CoNLL-2000, function tags and traces matter too. The trees here have neither; docs/corpora.md
 estimates the effect.
 """
 

@@ -39,7 +39,7 @@ class Registered:
         read: reads the files into a corpus. Ids of sentences must be unique.
         genre: the genre of a document, by its name; None if names do not tell.
         columns, tasks: see `Source`.
-        further: layers that runs have only if their files are found; each has the card of a
+        further: layers that runs have only if their files exist; each has the card of a
             corpus, which has no reader.
         fingerprint: of the whole corpus, by which boards know it; see `Corpus.fingerprint`.
     """

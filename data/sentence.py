@@ -160,7 +160,7 @@ class Sentence:
             not annotation, so they are neither compared nor part of the fingerprint.
         whole: whether the only word is a whole written text, from which one vector is pooled.
         chat: whether this text is `probes.data.chats.chat_as_text`.
-        special: whether special tokens in the text are meant.
+        special: whether special tokens in the text are read as special.
         lemmas: dictionary form of each word.
         mentions: mentions of entities, in the order in which they begin.
         starts: for a window of a document (see `windows`), the first words of the sentences in it.

@@ -251,7 +251,7 @@ class Maps:
 
     Attributes:
         name: name for `python -m probes figure`: letters and underscores.
-        array: name of the array beside the record.
+        array: name of the array stored with the record.
         metric: metric with a row for each picture.
         kind: axis of these rows with the kind of picture, which is shown by colour.
         down, across: columns of these rows that say where the picture stands.

@@ -22,6 +22,7 @@ from probes.extraction.changing.interventions import Intervention
 from probes.extraction.changing.sites import Sites
 from probes.extraction.reading.alignment import WordTokenizer
 from probes.extraction.reading.collectors import Collector
+from probes.extraction.reading.encoder import Encoder
 from probes.extraction.reading.shards import Shard, kept_words, row_of_each_text
 from probes.extraction.reading.store import Store
 from probes.extraction.reading.vectors import StoredVectors
@@ -67,6 +68,7 @@ class ModelContext:
         options: the measurement's options.
         title: title of progress bars.
         tokenizer: splits texts into pieces; None for given vectors.
+        language_model: the model with its head, to generate with.
         tasks: scored tasks with one probe family; empty unless the measurement comes after scores.
     """
 
@@ -85,6 +87,7 @@ class ModelContext:
     options: Any
     title: str = ""
     tokenizer: WordTokenizer | None = None
+    language_model: Callable[[], Encoder] | None = None
     tasks: tuple[TaskContext, ...] = ()
 
     @property

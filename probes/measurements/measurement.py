@@ -54,13 +54,13 @@ class Measured:
 
     Attributes:
         rows: the numbers.
-        arrays: arrays by name, stored in the .npz file beside the record.
+        arrays: arrays by name, stored in the .npz file next to the record.
         parameters: fitted parameters by name. They are kept in the cache, from which they may be
             pruned; `read_parameters` reads them.
         facts: further facts about the rows, such as counts; part of the record's header.
         notes: sentences printed below the record's first table. ``[mixes] …`` is printed below the
             table with the title "mixes".
-        examples: for scores, the examples that the task found in the corpus.
+        examples: for scores, the examples of the task in the corpus.
     """
 
     rows: Iterable[Row] = ()
@@ -198,7 +198,7 @@ class Measurement:
             chart of their curves. Those of evidence see one task at a time. A view may be an
             object with ``name``, ``title``, ``note``, ``missing(shown_records)``, which returns
             reasons by model, and ``chart(shown_records, style)``, which returns a chart.
-        use_columns: numbers by layer that `show --by use` puts beside scores.
+        use_columns: numbers by layer that `show --by use` shows with the scores.
         extent: called with a `Request`; returns the number of repetitions by layer, empty to
             measure nothing. A stored record is kept if it has all of these layers.
         missing: called with (task, probe, level); returns why it is not measured, or "".

@@ -89,9 +89,9 @@ class Pivot:
             ``...`` for any, None for none; `PlacesOf` or `BestOnDev`. `split` is "test" unless
             given.
         before: axis whose value is written before each number, as a dimension in ``223: 27.1``.
-        below: further metrics without a value on `rows`, each with a line of its own.
+        below: further metrics without a value on `rows`, each with a separate line.
         mean: axis over which numbers are averaged. Baselines are averaged over lines, too, and have
-            a line of their own.
+            a separate line.
         apart: column or axis with a table for each of its values.
         sections: further lines at the end, such as baselines.
         marked: whether layers have the marks ★ ☆ † ≈. They come from scores on dev, and from rows

@@ -42,7 +42,7 @@ class PlacesOf:
     or_none: bool = False
 
     def rows(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows whose values are meant."""
+        """The rows whose values are selected."""
         return frame[frame["metric"] == self.metric]
 
 

@@ -1,4 +1,4 @@
-"""A record: what one measurement found for one model and corpus; its key, its titles in tables."""
+"""A record: results of one measurement for one model and corpus; its key, its titles in tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SCHEMA_VERSION = 9
 
 
 class Record(Frozen):
-    """The rows that a measurement found, under a header of model, corpus, task and settings."""
+    """The rows of one measurement, under a header of model, corpus, task and settings."""
 
     schema_version: int
     suite_version: str

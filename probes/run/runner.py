@@ -203,6 +203,7 @@ def _of_model(reader: CorpusReader, job: Job) -> dict[str, Any]:
         "options": options_of(reader.config, job.measurement),
         "title": job.title,
         "tokenizer": reader.words,
+        "language_model": lambda: reader.model.language_model,
     }
 
 

@@ -253,13 +253,14 @@ def options_of(config: RunConfig, name: str) -> Frozen:
         UserError: a value that cannot be used, named with its flag.
     """
     try:
-        return get_measurement(name).options.model_validate(config.options.get(name, {}))
+        given = config.options.get(name, {})
+        return get_measurement(name).options.model_validate(given, context=config)
     except ValidationError as error:
         field, value, fault = first_fault(error)
         flag = f"--{name}-{field}".replace("_", "-")
         if fault == "is missing":
             raise UserError(f"--measurements {name}: it needs {flag}.") from error
-        raise UserError(f"{flag} {quoted(value)}: {fault}.") from error
+        raise UserError(f"{flag}{_in_words(value)}: {fault}.") from error
 
 
 def _refusal(error: ValidationError) -> str:
@@ -267,5 +268,8 @@ def _refusal(error: ValidationError) -> str:
     field, value, fault = first_fault(error)
     if field not in RunConfig.model_fields:
         return f"unknown setting {field!r}. {did_you_mean(field, RunConfig.model_fields)}"
-    value_in_words = "" if value in ((), []) else f" {quoted(value)}"
-    return f"--{field.replace('_', '-')}{value_in_words}: {fault}."
+    return f"--{field.replace('_', '-')}{_in_words(value)}: {fault}."
+
+
+def _in_words(value: object) -> str:
+    return "" if value in ((), []) else f" {quoted(value)}"

@@ -26,8 +26,8 @@ class Quantity:
     Attributes:
         label: name in tables and on axes; if empty, the registered name in words.
         unit: such as "bits"; shown on axes.
-        percent: whether the number is a share, shown times 100.
-        digits: decimals of a number that is no share.
+        percent: whether the number is a proportion, shown times 100.
+        digits: decimals of a number that is no proportion.
         of_task: whether the number has the unit of the task's metric, like a difference of scores.
         deviation: whether the number is a standard deviation, shown with one more digit.
         skewed: whether the interval is far from symmetric, so that both ends are shown.
@@ -211,6 +211,7 @@ flipped |  | % |  | share | Geiger et al. 2021
 # Steering.
 steered_log_odds | change of log-odds | nats | 2 digits |  | Rimsky et al. 2024
 moved_against | moved against the dose | % |  | share | Tan et al. 2024
+answered | answer that comes first | % |  | share |
 steering_separation | separation | SD | 2 digits | positive | Braun et al. 2025
 steering_agreement | agreement of differences |  | 2 digits | correlation | Braun et al. 2025
 

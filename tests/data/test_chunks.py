@@ -1,4 +1,4 @@
-"""Base chunks: thirty sentences chunked by hand from the rules in docs/chunks.md.
+"""Base chunks: thirty sentences chunked by hand from the rules in docs/corpora.md.
 
 The sentences are made up and bracketed as in the English Web Treebank. The tags were written
 down from the rules before the program saw them. Each block is what the sentence shows, its

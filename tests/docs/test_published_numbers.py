@@ -6,6 +6,7 @@ in the text of the results page stand in one of its tables.
 
 import contextlib
 import io
+import itertools
 import re
 import shlex
 from glob import glob
@@ -140,12 +141,46 @@ def decimals(text):
     return [x.removeprefix("0") for x in re.findall(r"\d*\.\d+", text)]
 
 
-def test_numbers_in_the_text_stand_in_a_tested_table():
-    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["results.md", "course.md"])
+def test_numbers_in_the_text_stand_in_a_tested_table(name):
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
     tables = " ".join(table for _, table in COMMENT.findall(page))
+    if name == "course.md":
+        tables += " ".join(costs_of_parts())
     known = {*decimals(tables)}
     assert known
     assert [x for x in decimals(prose(page)) if x not in known] == []
+
+
+def costs_of_parts():
+    """Rows of the course's last table: what the probes of MiniLM's last layer lose, in points."""
+    (path,) = (ROOT / "results" / "published").glob("all-MiniLM-*/sample/ablation-*.json")
+    drops = {
+        (row.layer, row.axes["predicts"], row.axes["disabled"]): row
+        for row in read_record(path).rows.with_metric("ablation_drop")
+        if row.axes["at"] == 6 and "head" not in row.axes and row.split == "test"
+    }
+    for part in range(1, 7):
+        cells = []
+        for task, kind in itertools.product(("pos", "agreement"), ("attention", "block")):
+            row = drops[part, task, kind]
+            half = 50 * (row.interval[1] - row.interval[0])
+            cells.append(f"{100 * row.value:.1f} ± {half:.1f}".replace("-", "−"))
+        yield f"| {part} | {' | '.join(cells)} |"
+
+
+def test_the_ablation_of_the_course_is_the_published_one():
+    page = (ROOT / "docs" / "course.md").read_text(encoding="utf-8").splitlines()
+    rows = list(costs_of_parts())
+    assert [row for row in rows if row not in page] == []
+    clear = [part for part, row in enumerate(rows, start=1) if is_above_0(row.split(" | ")[3])]
+    assert clear == [2, 3, 5]  # layers whose attention `agreement` needs, as the answer says
+
+
+def is_above_0(cell):
+    """Whether a cell, such as ``8.9 ± 5.1``, is above 0 with its interval."""
+    value, half = map(float, cell.replace("−", "-").split(" ± "))
+    return value > half
 
 
 def test_the_example_of_interchange_is_the_published_one():

@@ -19,8 +19,8 @@ def follow(tmp_path, tiny_bert, monkeypatch, capsys):
     """Does what a page says, in an empty folder, and returns all that its commands print."""
     monkeypatch.chdir(tmp_path)
 
-    def do(name):
-        guide = Guide(name)
+    def do(name, section=""):
+        guide = Guide(name, section)
         for block in guide.blocks("python"):
             file, _, content = block.removeprefix("# ").partition("\n")
             (tmp_path / file).write_text(content)
@@ -45,8 +45,17 @@ def test_start(follow, tmp_path):
 
 
 @pytest.mark.slow
+def test_course(follow, tmp_path):
+    """Its answers are compared with published records in `test_published_numbers.py`."""
+    text = follow("course.md")
+    for table in ("by group", "selectivity", "ablation"):
+        assert f"· {table}" in text or f", {table}" in text
+    assert (tmp_path / "ablation.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.slow
 def test_a_table_for_a_paper(follow, tmp_path):
-    text = follow("paper-table.md")
+    text = follow("tutorials.md", "A table for a paper")
     assert r"\begin{tabular}" in text
     table = (tmp_path / "table.tex").read_text()
     assert table.count(r"\toprule") == 1
@@ -65,7 +74,7 @@ def test_two_checkpoints(follow, tmp_path, tiny_bert):
         with torch.no_grad():
             model.encoder.layer[0].output.dense.weight.mul_(1 + step / 1000)
         model.save_pretrained(folder)
-    text = follow("two-checkpoints.md")
+    text = follow("tutorials.md", "Two checkpoints")
     assert "checkpoint-9000" in text
     assert (tmp_path / "curves.pdf").read_bytes().startswith(b"%PDF")
 
@@ -83,9 +92,31 @@ def test_language_models(follow, tmp_path, monkeypatch):
     save("gemma3", tmp_path / "gemma-3-270m", num_hidden_layers=18, max_position_embeddings=256)
     shutil.copytree(DOCS.parent / "examples", tmp_path / "examples")
     text = follow("language-models.md")
+    require_promised_lines(Guide("language-models.md"), text)
+
+
+@pytest.mark.slow
+def test_languages(follow, tmp_path, monkeypatch):
+    """Three parts of `sample` take the place of the treebanks."""
+    monkeypatch.setenv("COLUMNS", "170")
+    save("gemma3", tmp_path / "gemma-3-270m", num_hidden_layers=18, max_position_embeddings=256)
+    (sample,) = (DOCS.parent / "data" / "sample").glob("*train.conllu")
+    blocks = sample.read_text(encoding="utf-8").strip().split("\n\n")
+    for i, language in enumerate(("en", "de", "hi")):
+        part = blocks[60 * i : 60 * (i + 1)]
+        part[::2] = [f"# newdoc id = {n}\n{block}" for n, block in enumerate(part[::2])]
+        file = tmp_path / f"{language}_pud-ud-test.conllu"
+        file.write_text("\n\n".join(part) + "\n\n", encoding="utf-8")
+    section = "Several languages"
+    text = follow("tutorials.md", section)
+    require_promised_lines(Guide("tutorials.md", section), text)
+    assert "common pieces" in text
+
+
+def require_promised_lines(guide, text):
+    """Numbers are those of another model: what comes before the first one is promised."""
     printed = {" ".join(line.split()) for line in text.splitlines()}
-    for command, lines in Guide("language-models.md").commands:
+    for command, lines in guide.commands:
         for line in lines:
-            # Numbers are those of another model: what comes before the first one is promised.
-            start = re.match(r"\d+ |.* reads|\D+", line)[0]
+            start = re.match(r"\d+ |.* reads|[^\d.−]+", line)[0]
             assert any(each.startswith(start) for each in printed), (command, line)

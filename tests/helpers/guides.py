@@ -18,14 +18,18 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
 
 
 class Guide:
-    """A guide, whose code blocks are files and commands."""
+    """A guide, or one of its sections, whose code blocks are files and commands."""
 
-    def __init__(self, name):
-        self.path = DOCS / name
+    def __init__(self, name, section=""):
+        self.path, self.section = DOCS / name, section
 
     def blocks(self, *languages):
         """The contents of its blocks in some languages."""
-        found = BLOCK.findall(self.path.read_text(encoding="utf-8"))
+        text = self.path.read_text(encoding="utf-8")
+        if self.section:
+            _, text = text.split(f"\n## {self.section}\n")
+            text = text.split("\n## ")[0]
+        found = BLOCK.findall(text)
         return [body for language, body in found if language in languages]
 
     @property

@@ -61,7 +61,7 @@ class SweepRun:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command, which override the file's values."""
     parser.add_argument(
-        "file", type=path_argument, metavar="FILE", help="a .toml file: docs/cluster.md"
+        "file", type=path_argument, metavar="FILE", help="a .toml file: docs/performance.md"
     )
     for action in build_parser()._actions:
         if action.dest in OVERRIDING:

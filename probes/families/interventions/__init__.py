@@ -19,41 +19,56 @@ from pydantic import (
     BeforeValidator,
     Field,
     PlainSerializer,
+    PlainValidator,
     PositiveFloat,
     PositiveInt,
     SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_validator,
     model_serializer,
 )
 
-from probes.common.errors import UserError
+from probes.families.interventions.neutral_text import NeutralText
 from probes.measurements.catalogue import Family
 from probes.records.values import Frozen
+
+_TWO = "give two answers, that of the positive class first (it sorts last), such as ' yes, no'"
 
 
 def _answers(answers: Any) -> Any:
     """Two texts with a comma between them, or none; spaces are part of them."""
     texts = tuple(answers.split(",") if isinstance(answers, str) and answers else answers)
     if texts and (len(texts) != 2 or len({"", *texts}) != 3):
-        raise ValueError("give two answers, that of the positive class first, such as ' yes, no'")
+        raise ValueError(_TWO)
     return texts
 
 
 _Answers = Annotated[tuple[str, ...], BeforeValidator(_answers)]
 _ANSWERS = "answers of the positive class and of the other, such as ' yes, no'"
-_PROMPT = "text to put behind each text of a task"
 
 
 class _AnswersOfTexts(Frozen):
     """A prompt and two answers, which are settings of a record only where they are given."""
 
-    prompt: str = Field(default="", description=_PROMPT)
-    answers: _Answers = Field(default=(), description=_ANSWERS)
+    prompt: str = Field(default="", description="text to put behind each text of a task")
+    answers: _Answers = Field(default=(), description=_ANSWERS, validate_default=True)
 
     @model_serializer(mode="wrap")
     def _without_empty(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Settings by name; keys of records without answers stay as they were."""
         settings = handler(self).items()
         return {name: x for name, x in settings if x or name not in ("prompt", "answers")}
+
+
+class _NeedsAnswers(_AnswersOfTexts):
+    """A prompt and two answers, without which nothing is measured of texts."""
+
+    @field_validator("answers")
+    @classmethod
+    def _given_for_texts(cls, answers: tuple[str, ...], about: ValidationInfo) -> tuple[str, ...]:
+        if not answers and about.context and about.context.texts:
+            raise ValueError(_TWO)
+        return answers
 
 
 class AblationOptions(Frozen):
@@ -83,7 +98,7 @@ class ErasureOptions(_AnswersOfTexts):
     )
 
 
-class InterchangeOptions(_AnswersOfTexts):
+class InterchangeOptions(_NeedsAnswers):
     """Options of `interchange`."""
 
     pairs: PositiveInt = Field(
@@ -105,24 +120,13 @@ def _doses(doses: Any) -> Any:
     return tuple(dict.fromkeys(numbers))
 
 
-def _corpus(corpus: str | dict[str, str]) -> str:
-    """The name or file of a corpus that is found; of a record, its name."""
-    if isinstance(corpus, dict):
-        return next(iter(corpus))
-    try:
-        _digest_by_name(corpus)
-    except UserError as error:
-        raise ValueError(str(error).rstrip(".")) from error
-    return corpus
+_Neutral = Annotated[
+    Any, PlainValidator(NeutralText.of), PlainSerializer(lambda x: {x.name: x.digest})
+]
+"""A `NeutralText`, which pydantic cannot describe."""
 
 
-def _digest_by_name(corpus: str) -> dict[str, str]:
-    from probes.data.find import find_corpus
-
-    return {corpus: find_corpus(corpus).digest}
-
-
-class SteeringOptions(Frozen):
+class SteeringOptions(_NeedsAnswers):
     """Options of `steering`."""
 
     examples: PositiveInt = Field(
@@ -136,11 +140,17 @@ class SteeringOptions(Frozen):
     damage: PositiveFloat = Field(
         default=0.1, description="increase of loss on neutral text to allow, in nats per piece"
     )
-    neutral: Annotated[str, BeforeValidator(_corpus), PlainSerializer(_digest_by_name)] = Field(
-        default="sample", description="corpus of neutral text, to measure damage on"
+    neutral: _Neutral = Field(
+        default="sample",
+        validate_default=True,
+        description="corpus of neutral text, to measure damage on",
     )
-    prompt: str = Field(default="", description=_PROMPT)
-    answers: _Answers = Field(default=(), description=_ANSWERS)
+    generate: int = Field(
+        default=0,
+        ge=0,
+        description="most tokens of an answer to write after each test prompt of texts and chats, "
+        "untouched and steered; 0 for none",
+    )
 
 
 FAMILY = Family(

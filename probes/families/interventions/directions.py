@@ -28,8 +28,8 @@ DIRECTIONS = WHOLE_VECTOR, MEAN, PROBE, LEACE, COMPONENT, SHUFFLED, RANDOM = (
 """The whole vector, and directions along which it is exchanged; the last two are controls."""
 
 
-def class_directions(x: Floats, z: Ints) -> dict[str, Direction]:
-    """Directions that tell two classes of states apart.
+def class_directions(x: Floats, z: Ints) -> tuple[Floats, dict[str, Direction]]:
+    """Means of two classes of states (2, H), and directions that tell the classes apart.
 
     - `MEAN`: the mean difference of the classes,
     - `PROBE`: weights of a logistic regression on standardised states,
@@ -42,14 +42,14 @@ def class_directions(x: Floats, z: Ints) -> dict[str, Direction]:
     """
     from sklearn.linear_model import LogisticRegression  # slow to import
 
-    mean = x[z == 1].mean(0) - x[z == 0].mean(0)
+    means = np.stack([x[z == k].mean(0) for k in (0, 1)])
     scale = np.where(x.std(0) > 0, x.std(0), 1)
     probe = LogisticRegression(C=1.0, max_iter=200).fit((x - x.mean(0)) / scale, z)
     labels = z[:, None].astype(np.float64)
     eraser = leace(Moments.of([(x[:, None], labels)]))  # of two classes, its rank is 1 or 0
     none = np.zeros((1, x.shape[1]))
-    return {
-        MEAN: projection(mean),
+    return means, {
+        MEAN: projection(means[1] - means[0]),
         PROBE: projection(probe.coef_[0] / scale),
         LEACE: (eraser.left.T, eraser.right) if eraser.rank else (none, none),
     }
@@ -70,12 +70,12 @@ def directions(
     """
     x = states.reshape(-1, states.shape[-1])
     z = np.stack([side, 1 - side], axis=1).ravel()
-    mean = x[z == 1].mean(0) - x[z == 0].mean(0)
+    means, of_classes = class_directions(x, z)
     differences = states[:, 1] - states[:, 0]
     *_, (component, *_) = np.linalg.svd(differences, full_matrices=False)
     return {
-        **class_directions(x, z),
+        **of_classes,
         COMPONENT: projection(component),
         SHUFFLED: shuffled_classes(differences, n, rng),
-        RANDOM: random_directions(mean, n, rng),
+        RANDOM: random_directions(means[1] - means[0], n, rng),
     }

@@ -86,7 +86,7 @@ def interchange_of_texts(context: ModelContext) -> Measured:
 
     Raises:
         NotServedError: no task can be measured.
-        UserError: there are no two answers, or they begin with the same token.
+        UserError: the answers begin with the same token.
     """
     rows: list[Row] = []
     notes: list[str] = []
@@ -156,10 +156,9 @@ def _exchanged_log_odds(
     for i, layer in enumerate(context.layers):
         x = train.states[:, i].double().numpy()
         z, rng = train.classes, np.random.default_rng(layer)
-        mean = x[z == 1].mean(0) - x[z == 0].mean(0)
-        by_name = class_directions(x, z)
+        means, by_name = class_directions(x, z)
         by_name[SHUFFLED] = projection(shuffled_halves(x, z, n, rng))
-        by_name[RANDOM] = random_directions(mean, n, rng)
+        by_name[RANDOM] = random_directions(means[1] - means[0], n, rng)
         for name in _NAMES:
             source = pool.states[sources[name == SAME_CLASS], i]
             passes.append(exchanged(logits, layer, None, source, by_name.get(name)))

@@ -264,14 +264,8 @@ def own_answers(
     """
     compared, where = comparisons(passes), (questions.partition, questions.split)
     if questions.texts:
-        losses = []
-        collector = LossOfWords(questions.words)
-        for scores in _scores_by_pass(context, passes, questions.texts, collector):
-            order = [scores.view.index[text] for text in questions.texts]
-            losses.append(np.add.reduceat(scores.within_word, scores.first)[order])
-            # Each pass reads the same texts, so any of them has their numbers of pieces.
-            pieces = np.add.reduceat(scores.pieces, scores.first)[order]
-        yield from mean_effect_rows(LOSS, compared, losses, questions.of_text, pieces, *where)
+        log_p, pieces = log_p_of_words(context, passes, questions.texts, questions.words)
+        yield from mean_effect_rows(LOSS, compared, log_p, questions.of_text, pieces, *where)
     if not questions.verbs:
         return
     texts = [text for x in questions.verbs for text in x]
@@ -290,6 +284,26 @@ def own_answers(
                 churn = float(np.abs(drops).mean() - abs(drops.mean()))
                 value = smallest_drop(churn, len(drops))
                 yield Row(SMALLEST, value, change.layer, n=len(drops), axes=change.axes)
+
+
+def log_p_of_words(
+    context: ModelContext,
+    passes: Sequence[ChangedPass],
+    texts: Sequence[Text],
+    words: Mapping[Text, Ints],
+) -> tuple[list[Floats], Ints]:
+    """Log-probability of each text's words in each pass, in nats, and the number of their pieces.
+
+    Raises:
+        NoHeadError: the model has no language-model head.
+    """
+    log_p = []
+    for scores in _scores_by_pass(context, passes, texts, LossOfWords(words)):
+        order = [scores.view.index[text] for text in texts]
+        log_p.append(np.add.reduceat(scores.within_word, scores.first)[order])
+        # Each pass reads the same texts, so any of them has their numbers of pieces.
+        pieces = np.add.reduceat(scores.pieces, scores.first)[order]
+    return log_p, pieces
 
 
 def _scores_by_pass(

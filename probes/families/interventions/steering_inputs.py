@@ -14,6 +14,7 @@ import numpy as np
 from probes.examples.examples import NotServedError
 from probes.examples.verb_forms import TASK
 from probes.extraction.reading.views import view_over
+from probes.families.interventions.changes import projection
 from probes.families.interventions.controls import half_signs, random_directions, shuffled_halves
 from probes.families.interventions.directions import (
     LEACE,
@@ -23,7 +24,7 @@ from probes.families.interventions.directions import (
     SHUFFLED,
     class_directions,
 )
-from probes.families.interventions.experiment import ChangedPass, read_passes, sampled_sentences
+from probes.families.interventions.experiment import ChangedPass, read_passes
 from probes.families.interventions.interchange_pairs import (
     Pair,
     aligned_pairs,
@@ -34,14 +35,11 @@ from probes.families.interventions.text_prompts import (
     Prompts,
     about_answers,
     text_prompts,
-    two_answers,
 )
 from probes.records.row import Row
-from probes.statistics.partition import partition
 
 if TYPE_CHECKING:
     from probes.common.arrays import Floats, Ints
-    from probes.data.sentence import Corpus
     from probes.extraction.changing.interventions import Intervention
     from probes.measurements.context import ModelContext, TaskContext
 
@@ -49,9 +47,6 @@ DIRECTIONS, CONTROLS = (MEAN, PROBE, LEACE), (RANDOM, SHUFFLED, NORM := "norm al
 
 N_TRAINING, FEWEST_PAIRS = 100, 5
 """Most pairs of a paradigm to fit to, and fewest to fit to, for dev and for test."""
-
-N_NEUTRAL, N_WORDS = 20, 5
-"""Sentences of neutral text, and words of each whose loss is measured."""
 
 _LARGEST_RATIO = 4.0
 """Of neighbouring sizes of random steps; if effects grow as the root of the length, a line between
@@ -122,7 +117,7 @@ def task_input(context: ModelContext, task: TaskContext) -> SteeringInput:
 
     Raises:
         NotServedError: the task has other than two classes, or reads no single token of a layer.
-        UserError: there are no two answers, or they begin with the same token.
+        UserError: the answers begin with the same token.
     """
     from probes.records.parameters import folded
     from probes.training.standardisation import SpanRows
@@ -133,7 +128,6 @@ def task_input(context: ModelContext, task: TaskContext) -> SteeringInput:
     if task.task.site or at.is_bag or at.kind in ("mean", "max"):
         remedy = "leave out --sites" if task.task.site else "use --positions last"
         raise NotServedError(f"{name}: not read at one token of a layer; {remedy}")
-    two_answers(context, task, "--steering-answers")
     vectors = task.vectors.of(at, None)
     (rows,) = task.examples.rows("train", task.view, vectors)
     spans, targets = SpanRows.of(rows), task.examples.targets("train")
@@ -151,25 +145,7 @@ def task_input(context: ModelContext, task: TaskContext) -> SteeringInput:
     return SteeringInput(axes, dev, test, *steps, units, note)
 
 
-def changes_of(
-    context: ModelContext, prompts: Prompts, steps: Mapping[Cell, Floats]
-) -> dict[Cell, Floats]:
-    """Changes of log-odds by cell. Each (draws, prompts)."""
-    flat = [(cell, draw) for cell, draws in steps.items() for draw in draws]
-    moving = [i for i, (_, draw) in enumerate(flat) if draw.any()]
-
-    def passes(sign: int) -> list[ChangedPass]:
-        changed = (flat[i] for i in moving)
-        return [ChangedPass(), *(_step(cell, sign * draw) for cell, draw in changed)]
-
-    untouched, *changed = prompts.log_odds(context, passes)
-    changes = np.zeros((len(flat), len(untouched)))
-    changes[moving] = np.array(changed).reshape(-1, len(untouched)) - untouched
-    ends = np.cumsum([len(draws) for draws in steps.values()])
-    return dict(zip(steps, np.split(changes, ends[:-1]), strict=True))
-
-
-def _step(cell: Cell, vector: Floats, **axes: int) -> ChangedPass:
+def stepped(cell: Cell, vector: Floats) -> ChangedPass:
     """The pass that adds a step to all pieces, or gives them the norm that they would have."""
     import torch
 
@@ -187,32 +163,7 @@ def _step(cell: Cell, vector: Floats, **axes: int) -> ChangedPass:
     change: Intervention = Add(layer, vector, "pieces")
     if name == NORM:
         change = Custom("norm of a step", 1, Site("layer", layer), rescaled, "pieces")
-    return ChangedPass((change,), layer, axes, ((0, {}),))
-
-
-def damage_of(
-    context: ModelContext, steps: Mapping[Cell, Floats], neutral: Corpus, split: str
-) -> dict[Cell, float]:
-    """Increase of loss on neutral text by cell, in nats per piece."""
-    from probes.families.interventions.readouts import (
-        Questions,
-        loss_words,
-        own_answers,
-    )
-
-    sentences = neutral.splits[split]
-    numbers = sampled_sentences(len(sentences), N_NEUTRAL)
-    texts, words = loss_words([sentences[i] for i in numbers], context.model.causal)
-    rng = np.random.default_rng(0)  # the head costs more than blocks
-    words = {text: np.sort(rng.permutation(x)[:N_WORDS]) for text, x in words.items()}
-    with_words = [i for i, text in enumerate(texts) if len(words[text])]
-    clusters = partition([x.document for x in sentences], split)
-    questions = Questions(
-        [texts[i] for i in with_words], words, (), numbers[with_words], numbers[:0], clusters, split
-    )
-    changed = (_step(cell, draws[0], step=i) for i, (cell, draws) in enumerate(steps.items()))
-    rows = own_answers(context, [ChangedPass(), *changed], questions)
-    return {cell: row.value or 0.0 for cell, row in zip(steps, rows, strict=True)}
+    return ChangedPass((change,), layer)
 
 
 def _steps(
@@ -237,7 +188,8 @@ def _steps(
     steps: dict[Cell, Floats] = {}
     rows, options = [], context.options
     for layer, (x, z) in states.items():
-        rng, means = np.random.default_rng(layer), np.stack([x[z == k].mean(0) for k in (0, 1)])
+        rng = np.random.default_rng(layer)
+        means, by_name = class_directions(x, z)
         mean = means[1] - means[0]
         if paired:
             differences = (x[1::2] - x[::2]) * (z[1::2] - z[::2])[:, None]
@@ -245,11 +197,12 @@ def _steps(
         else:
             differences = (x - means[1 - z]) * (2 * z - 1)[:, None]
             shuffled = shuffled_halves(x, z, options.draws, rng)
-        agreement = float((_units(differences) @ _units(mean)).mean())
+        agreement = float((projection(differences)[0] @ projection(mean)[0].T).mean())
         rows.append(Row("steering_agreement", agreement, layer, split="train", axes=axes))
-        vectors = {name: read.sum(0) for name, (read, _) in class_directions(x, z).items()}
+        vectors = {name: read.sum(0) for name, (read, _) in by_name.items()}
         vectors |= {} if probes is None else {PROBE: probes.get(layer, np.zeros(len(mean)))}
-        for name, unit in ((name, _units(vector)) for name, vector in vectors.items()):
+        for name, vector in vectors.items():
+            (unit,), _ = projection(vector)
             distance, within = float(mean @ unit), (x - means[z]) @ unit
             sd = float(np.sqrt(np.square(within).sum() / (len(x) - 2)))
             separation, of = abs(distance) / sd if sd else None, {**axes, "direction": name}
@@ -261,7 +214,7 @@ def _steps(
         shortest = min(filter(None, lengths), default=0.0)
         for size in _control_doses(options.doses, shortest / length if length else 0.0):
             steps[RANDOM, layer, size] = size * length * random
-            steps[SHUFFLED, layer, size] = size * length * _units(shuffled)
+            steps[SHUFFLED, layer, size] = size * length * projection(shuffled)[0]
         steps |= {(NORM, layer, dose): dose * mean[None] for dose in options.doses}
     return steps, rows
 
@@ -281,10 +234,3 @@ def _control_doses(doses: Sequence[float], shortest: float) -> list[float]:
         return sizes
     n_smaller = math.ceil(math.log(sizes[0] / shortest, _LARGEST_RATIO))
     return [*np.geomspace(shortest, sizes[0], n_smaller + 1)[:-1].tolist(), *sizes]
-
-
-def _units(vectors: Floats) -> Floats:
-    """Vectors of length 1, on the last axis; zeros stay."""
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    units: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return units

@@ -83,25 +83,6 @@ class Prompts(NamedTuple):
         return np.stack([by_prompt[i] for i in range(len(self.texts))], axis=1)
 
 
-def two_answers(context: ModelContext, task: TaskContext, flag: str) -> tuple[str, str]:
-    """The answer of the positive class, the second one, and that of the other.
-
-    Args:
-        flag: the flag that gives them.
-
-    Raises:
-        UserError: there are no two.
-    """
-    answers = context.options.answers
-    if not answers:
-        raise UserError(
-            f"{flag}: give two answers, that of {task.task.name} {task.examples.classes[1]!r} "
-            f"first, such as {flag} ' yes, no'."
-        )
-    positive, other = answers
-    return positive, other
-
-
 def about_answers(context: ModelContext, task: TaskContext, prompts: Prompts) -> str:
     """Sentences on the classes of a task, their answers, and a prompt with its answer."""
     positive, other = context.options.answers
@@ -118,7 +99,7 @@ def text_prompts(
     """Up to n random texts of a split with the prompt behind them, if they fit into the window.
 
     Args:
-        context: `prompt` and `answers` are among its options.
+        context: its options have a `prompt` and two `answers`.
         flag: the flag that gives the answers.
 
     Returns:
@@ -126,9 +107,9 @@ def text_prompts(
 
     Raises:
         NotServedError: no text fits.
-        UserError: there are no two answers, or they begin with the same token.
+        UserError: the answers begin with the same token.
     """
-    answers, part = two_answers(context, task, flag), task.examples.splits[split]
+    answers, part = context.options.answers, task.examples.splits[split]
     texts, ends, tokens, numbers = [], [], [], []
     for number in np.random.default_rng(0).permutation(len(part.texts)).tolist():
         versions = _with_answers(context, part.texts[number], answers)

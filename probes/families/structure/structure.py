@@ -1,6 +1,6 @@
 """Structural probes: do distances and lengths of projected vectors show the tree of a sentence?
 
-After Hewitt & Manning (2019). docs/structure.md explains each number and its limits.
+After Hewitt & Manning (2019). docs/geometry.md explains each number and its limits.
 """
 
 from __future__ import annotations

@@ -2,11 +2,14 @@
 
 import csv
 import json
+from collections import Counter
+from contextlib import contextmanager
 from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy
 import torch
 from grammar_models import word_level
 from measuring import command_line, measure
@@ -17,20 +20,31 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LM
 
 from probes.cli.main import main
 from probes.common.errors import UserError
+from probes.data.sentence import Sentence
 from probes.families.interventions import SteeringOptions
+from probes.families.interventions.damage import Damage
 from probes.families.interventions.directions import LEACE, MEAN, PROBE, RANDOM, SHUFFLED
 from probes.families.interventions.experiment import LOG_ODDS, LOSS
 from probes.families.interventions.interchange_scores import RATIO
-from probes.families.interventions.steering import AGAINST, STEERED, _Effects, _GroupEffects
+from probes.families.interventions.neutral_text import _sample
+from probes.families.interventions.steered_answers import (
+    ALONG,
+    ANSWERED,
+    FIRST,
+    UNTOUCHED,
+    first_answer,
+)
+from probes.families.interventions.steering_effects import AGAINST, STEERED, Effects, GroupEffects
 from probes.families.interventions.steering_inputs import (
     DIRECTIONS,
     NORM,
     Prompts,
     SteeringInput,
     _control_doses,
-    _step,
     _steps,
+    stepped,
 )
+from probes.statistics.partition import partition
 
 NUMBER, COPY = 0, 1
 """Features of the circuit: the number of a noun, and its copy at later tokens."""
@@ -197,8 +211,8 @@ def test_what_is_chosen_on_dev_has_its_value_on_test(circuit):
 
 def test_a_step_that_breaks_text_is_not_chosen(circuit):
     """At every layer where number can be steered, neutral text loses more than 0.1 nats."""
-    loss = circuit.pairs.rows[f"dev {LOSS}", 3, MEAN, 1, None].value
-    assert loss > 1
+    loss = circuit.pairs.rows[f"dev {LOSS}", 3, MEAN, 1, None]
+    assert 1 < loss.low < loss.value < loss.high
     assert (
         "near, mean difference: no layer and dose moves answers at the allowed damage."
         in circuit.pairs.record.notes
@@ -236,62 +250,140 @@ def texts(tmp_path_factory):
     return folder
 
 
+class PlainModel:
+    """States, their mean difference, and steps along it, by transformers alone."""
+
+    def __init__(self, folder, kind):
+        self.model = AutoModelForCausalLM.from_pretrained(folder / "model").eval()
+        self.tokenizer = AutoTokenizer.from_pretrained(folder / "model")
+        self.corpus, self.settings, header = folder / "texts.csv", TEXTS, ""
+        with self.corpus.open() as file:
+            rows = list(csv.DictReader(file))
+        self.test = [x["text"] + " they" for x in rows if x["split"] == "test"]
+        # The tokenizer adds no start token; a chat is read without one, and its header is a piece.
+        self.start = [self.tokenizer.eos_token_id]
+        if kind == "chats":
+            self.corpus, self.start, header = folder / "chats.jsonl", [], " they"
+            self.settings = {**TEXTS, "text": "", "messages": "chat"}
+        states = {"few": [], "many": []}
+        for row in rows:
+            if row["split"] == "train":  # vectors of texts are read without the start token
+                with torch.no_grad():
+                    out = self.model(self.ids(row["text"] + header, ()), output_hidden_states=True)
+                states[row["label"]].append(torch.stack(out.hidden_states)[:, 0, -1].double())
+        few, many = (torch.stack(states[x]).mean(0) for x in states)
+        self.steps = (many - few).float()
+
+    def ids(self, text, start=None):
+        start = self.start if start is None else start
+        return torch.tensor(
+            [[*start, *self.tokenizer(text, add_special_tokens=False)["input_ids"]]]
+        )
+
+    @contextmanager
+    def moved(self, layer, dose):
+        """Add a step after a layer, to all tokens but the start."""
+
+        def add(_, __, output):
+            hidden = output[0] if isinstance(output, tuple) else output
+            n = len(self.start) if hidden.shape[1] > 1 else 0
+            hidden = torch.cat([hidden[:, :n], hidden[:, n:] + dose * self.steps[layer]], dim=1)
+            return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
+
+        body = self.model.transformer
+        hook = (body.drop, body.h[0], body.ln_f)[layer].register_forward_hook(add)
+        with torch.no_grad():
+            yield
+        hook.remove()
+
+
 @pytest.mark.parametrize("kind", ["texts", "chats"])
 def test_log_odds_are_those_of_hooks_on_a_plain_model(texts, kind):
-    """States, mean difference, step and answers by transformers alone, at all layers."""
-    corpus, given, answers = texts / "texts.csv", TEXTS, ANSWERS
+    plain, answers = PlainModel(texts, kind), {**ANSWERS, "examples": 100}
     if kind == "chats":
-        corpus, given = texts / "chats.jsonl", {**TEXTS, "text": "", "messages": "chat"}
-        answers = {"answers": ANSWERS["answers"]}
-    run = steering_run(texts / "model", corpus, texts / kind, given, examples=100, **answers)
-    model = AutoModelForCausalLM.from_pretrained(texts / "model").eval()
-    tokenizer = AutoTokenizer.from_pretrained(texts / "model")
-    with (texts / "texts.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    # The tokenizer adds no start token; a chat is read without one, and its header is a piece.
-    start = [tokenizer.eos_token_id] if kind == "texts" else []
-    n_start, header = len(start), " they" if kind == "chats" else ""
+        del answers["prompt"]
+    run = steering_run(texts / "model", plain.corpus, texts / kind, plain.settings, **answers)
+    first, second = plain.ids(" dance laugh", ())[0].tolist()
 
-    def ids(text):
-        return torch.tensor([start + tokenizer(text, add_special_tokens=False)["input_ids"]])
+    def log_odds(layer, dose):
+        with plain.moved(layer, dose):
+            logits = [plain.model(plain.ids(text)).logits[0, -1] for text in plain.test]
+        return torch.stack([x[first] - x[second] for x in logits])
 
-    train = [row for row in rows if row["split"] == "train"]
-    with torch.no_grad():  # without the start token: vectors of texts are read so
-        states = torch.stack(
-            [torch.stack(model(ids(x["text"] + header)[:, n_start:], output_hidden_states=True).hidden_states)[:, 0, -1] for x in train]
-        ).double()  # fmt: skip
-    many = torch.tensor([row["label"] == "many" for row in train])
-    first, second = tokenizer(" dance laugh", add_special_tokens=False)["input_ids"]
-    modules = [model.transformer.drop, model.transformer.h[0], model.transformer.ln_f]
-    for layer, module in enumerate(modules):
-        step = (states[many, layer].mean(0) - states[~many, layer].mean(0)).float()
-
-        def log_odds(step, module=module):
-            def add(_, __, output):
-                hidden = output[0] if isinstance(output, tuple) else output
-                hidden = torch.cat([hidden[:, :n_start], hidden[:, n_start:] + step], dim=1)
-                return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
-
-            hook = module.register_forward_hook(add)
-            with torch.no_grad():
-                logits = [
-                    model(ids(x["text"] + " they")).logits[0, -1]
-                    for x in rows
-                    if x["split"] == "test"
-                ]
-            hook.remove()
-            return torch.stack([x[first] - x[second] for x in logits])
-
-        plain = log_odds(0 * step)
-        for dose in (-1, 2):
-            moved = (log_odds(dose * step) - plain).numpy()
-            row = run.rows[STEERED, layer, MEAN, dose, None]
-            assert row.value == pytest.approx(moved.mean(), rel=5e-3, abs=2e-3)
-            assert row.n == 30
-            against = run.rows[AGAINST, layer, MEAN, dose, None].value
-            assert against == pytest.approx((moved * dose < 0).mean(), abs=1 / 29)
+    for layer, dose in product(range(3), (-1, 2)):
+        moved = (log_odds(layer, dose) - log_odds(layer, 0)).numpy()
+        row = run.rows[STEERED, layer, MEAN, dose, None]
+        assert row.value == pytest.approx(moved.mean(), rel=5e-3, abs=2e-3)
+        assert row.n == 30
+        against = run.rows[AGAINST, layer, MEAN, dose, None].value
+        assert against == pytest.approx((moved * dose < 0).mean(), abs=1 / 29)
     assert "'many' is the positive class" in " ".join(run.record.notes)
     assert run.rows[STEERED, 1, PROBE, 2, None].value != run.rows[STEERED, 1, MEAN, 2, None].value
+
+
+@pytest.mark.parametrize("kind", ["texts", "chats"])
+def test_answers_are_those_of_generate_with_hooks(texts, kind):
+    plain, words, folder = PlainModel(texts, kind), ("pleasure", "fix"), texts / f"{kind} answered"
+    options = {"answers": " pleasure, fix", "prompt": " they" if kind == "texts" else ""}
+    options |= {"generate": 6, "damage": 99, "doses": "-8,8", "examples": 12}
+    run = steering_run(texts / "model", plain.corpus, folder, plain.settings, **options)
+    best = next(x for x in run.record.rows if x.metric == ANSWERED and x.axes["direction"] == MEAN)
+    arrays = np.load(run.path.with_suffix(".npz"), allow_pickle=False)
+    prompts = arrays["label@last prompts"].tolist()
+    assert len(set(prompts) & set(plain.test)) == 12
+    firsts = {}
+    for step, dose in ((UNTOUCHED, 0), (ALONG, best.axes["dose"])):
+        with plain.moved(best.layer, dose):
+            ids = [plain.ids(prompt) for prompt in prompts]
+            new = [plain.model.generate(x, do_sample=False, max_new_tokens=6)[0, x.shape[1] :] for x in ids]  # fmt: skip
+        texts_of = [plain.tokenizer.decode(x, skip_special_tokens=True) for x in new]
+        written = arrays[f"label@last {MEAN if dose else UNTOUCHED}"].tolist()
+        assert [x.split() for x in written] == [x.split() for x in texts_of]
+        firsts[step] = [next((x for x in text.split() if x in words), "") for text in texts_of]
+        for name, word in zip(FIRST, (*words, ""), strict=True):
+            (row,) = run.record.rows.matching(
+                ANSWERED, steered=..., direction=MEAN, dose=..., chosen=..., step=step, answer=name
+            )
+            assert row.value == pytest.approx(firsts[step].count(word) / 12)
+            assert (row.n, row.why) == (12, "fewer than 20 sentences")
+    assert any(firsts[UNTOUCHED])
+    assert firsts[UNTOUCHED] != firsts[ALONG]
+    assert written != arrays[f"label@last random, as {MEAN}"].tolist()
+    (note,) = (x for x in run.record.notes if x.startswith("After "))
+    assert repr(written[1]) in note
+
+
+def test_damage_is_a_ratio_whose_documents_are_resampled():
+    rng, n = np.random.default_rng(0), 40
+    pieces, before = rng.integers(1, 9, n), rng.normal(-20, 1, n)
+    falls = [pieces * rng.normal(mean, 0.5, n) for mean in (1, 2)]
+    cells, documents = [(MEAN, 1, 1.0)], partition([str(i // 2) for i in range(n)], "dev")
+    parts = [Damage(cells, np.stack([before, before - x]), pieces, documents, "dev") for x in falls]
+    (row,) = Damage.mean(parts).rows(lambda cell: {"dose": cell[2]})
+    fall = np.mean(falls, axis=0).reshape(20, 2).sum(1)
+    sizes = pieces.reshape(20, 2).sum(1)
+    assert row.value == pytest.approx(fall.sum() / sizes.sum())
+    assert Damage.mean(parts).increase(cells[0]) == pytest.approx(row.value)
+    sd = scipy.stats.bootstrap(
+        (fall, sizes), lambda x, y, axis: x.sum(axis) / y.sum(axis), paired=True, rng=rng
+    ).standard_error
+    assert row.high - row.low == pytest.approx(2 * 1.96 * sd, rel=0.1)
+
+
+def test_neutral_sentences_come_from_as_many_documents_as_there_are():
+    for n_documents, counts in ((21, [1] * 20), (3, [6, 7, 7])):
+        names = [str(min(i, n_documents - 1)) for i in range(100)]  # most are of the last one
+        names = [*names[:40], *[str(i % n_documents) for i in range(60)]]
+        texts = [Sentence(str(i), "en", ("w",), document=x) for i, x in enumerate(names)]
+        assert sorted(Counter(x.document for x in _sample(texts, "test")).values()) == counts
+
+
+def test_the_first_whole_word_counts():
+    answers = (" not true", " True")
+    assert first_answer("It is true, not false.", answers) == "other"
+    assert first_answer("NOT TRUE", answers) == "positive"
+    assert first_answer("untrue or truest", answers) == "neither"
+    assert first_answer("", answers) == "neither"
 
 
 def context_of(doses=(-1.0, 1.0), draws=4):
@@ -337,7 +429,7 @@ def test_a_step_of_dose_1_goes_from_mean_to_mean(paired):
 def test_the_norm_alone_is_that_after_the_step():
     states = torch.randn(3, 4, 6)
     vector = np.random.default_rng(0).normal(size=6)
-    rescaled = _step((NORM, 1, 1.0), vector).interventions[0].change(states, states)
+    rescaled = stepped((NORM, 1, 1.0), vector).interventions[0].change(states, states)
     after = states + torch.from_numpy(vector).float()
     torch.testing.assert_close(rescaled.norm(dim=-1), after.norm(dim=-1))
     torch.testing.assert_close(
@@ -355,7 +447,7 @@ def effects_of(own, controls, norm, n_units=30):
     test = {(MEAN, k, 1.0): own[k][None] for k in layers}
     test |= {(x, k, 1.0): controls[i, k] for i, x in enumerate((RANDOM, SHUFFLED)) for k in layers}
     test |= {(NORM, k, 1.0): norm[k][None] for k in layers}
-    effects = _Effects({"steered": "t"}, [_GroupEffects(group, {}, test, {})])
+    effects = Effects({"steered": "t"}, [GroupEffects(group, {}, test, None)])
     rows = effects.compared([(MEAN, k, 1.0) for k in layers])
     return {(row.metric, row.layer, row.axes.get("less")): row for row in rows}
 
@@ -367,7 +459,7 @@ def test_controls_of_a_shorter_step_are_interpolated():
     effects = {1.0: np.array([[3.0], [-1]]), 2.0: np.array([[5.0], [1]])}
     test = {(RANDOM, 2, size): x for size, x in effects.items()}
     test |= {(NORM, 2, dose): np.array([[dose]]) for dose in (-1.0, 1.0, 2.0)}
-    part = _GroupEffects(group, {}, test, {})
+    part = GroupEffects(group, {}, test, None)
     assert np.array_equal(part.like(RANDOM, (MEAN, 2, 2.0)), effects[2.0])
     # 2 / 5 of the length of the mean difference at dose 2 is its length at 0.8.
     assert part.like(RANDOM, (PROBE, 2, 2.0)) == pytest.approx(0.8 * effects[1.0])
@@ -432,11 +524,19 @@ def test_seven_units_have_no_interval_and_no_p():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"answers": ""}, "--steering-answers: give two answers, that of label@last 'many' first"),
+        (
+            {"answers": ""},
+            "--steering-answers '': give two answers, that of the positive class first",
+        ),
         ({"answers": " dance, dance now"}, "they begin with the same token after a prompt"),
         ({"answers": " dance,"}, "--steering-answers '? dance,'?: give two answers"),
         ({"answers": " dance, dance"}, "--steering-answers '? dance, dance'?: give two answers"),
-        ({"neutral": "nowhere"}, "--steering-neutral nowhere: Unknown corpus 'nowhere'"),
+        ({"neutral": "nowhere"}, "^--steering-neutral nowhere: no corpus of sentences to read"),
+        (
+            {"neutral": "TEXTS"},
+            r"^--steering-neutral \S+/texts.csv: no corpus of sentences to read",
+        ),
+        ({"neutral": "BAD"}, r"^--steering-neutral \S+: \S+bad.conllu, line 1: .*; correct it, or"),
         ({"doses": "0,1"}, "--steering-doses '?0,1'?: give numbers other than 0"),
         ({"doses": "x"}, "--steering-doses '?x'?: give numbers other than 0"),
         ({"doses": "1,nan"}, "--steering-doses '?1,nan'?: give numbers other than 0"),
@@ -445,8 +545,14 @@ def test_seven_units_have_no_interval_and_no_p():
     ],
 )
 def test_what_cannot_be_steered_is_refused_in_one_line(texts, tmp_path, options, message):
+    (tmp_path / "bad.conllu").write_text("a b c\n")
+    files = {"TEXTS": str(texts / "texts.csv"), "BAD": str(tmp_path / "bad.conllu")}
+    options = {name: files.get(x, x) for name, x in options.items()}
+    folder = tmp_path / "a"
     with pytest.raises(UserError, match=message):
-        steering_run(texts / "model", texts / "texts.csv", texts / "a", TEXTS, **options)
+        steering_run(texts / "model", texts / "texts.csv", folder, TEXTS, **{**ANSWERS, **options})
+    # Nothing is computed, unless tokens have to be known.
+    assert (folder / "results").exists() == ("dance now" in options.get("answers", ""))
 
 
 def test_prompts_that_fit_with_a_start_token_are_read(texts, tmp_path):
@@ -462,14 +568,22 @@ def test_prompts_that_fit_with_a_start_token_are_read(texts, tmp_path):
     assert run.rows[STEERED, 1, MEAN, 1, None].n == 15
 
 
+def test_neutral_text_is_looked_for_where_the_run_says(tmp_path):
+    (tmp_path / "a").mkdir()
+    run = SimpleNamespace(texts="", data_dir=tmp_path / "a", cache_dir=tmp_path / "b", offline=True)
+    with pytest.raises(
+        ValueError, match=f"ewt.* not found below {tmp_path / 'a'} or in {tmp_path / 'b'}"
+    ):
+        SteeringOptions.model_validate({"neutral": "ewt"}, context=run)
+
+
 def test_a_record_names_neutral_text_by_its_digest():
     settings = SteeringOptions().model_dump(mode="json")
     assert [*settings["neutral"]] == ["sample"]
     assert len(settings["neutral"]["sample"]) == 64
     # It can be read where the corpus is not found any more.
-    assert (
-        SteeringOptions.model_validate({"neutral": {"gone.conllu": "0"}}).neutral == "gone.conllu"
-    )
+    gone = SteeringOptions.model_validate({"neutral": {"gone.conllu": "0"}})
+    assert gone.model_dump(mode="json")["neutral"] == {"gone.conllu": "0"}
 
 
 def test_bags_are_refused(texts, capsys):
