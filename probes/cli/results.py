@@ -139,7 +139,7 @@ class Results:
         model: str | Sequence[str] | None = None,
         corpus: str | Sequence[str] | None = None,
         measurement: str = "",
-        width: float = 6.8,
+        width: float = 6.3,
         title: bool = True,
     ) -> Figure:
         """A figure, which notebooks show; the same as that of `python -m probes figure`.
