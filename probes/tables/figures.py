@@ -24,7 +24,13 @@ def svg(chart: Chart, style: Style) -> str:
     import vl_convert
 
     spec = printable_spec({**chart.to_dict(), "config": style.config})
-    return str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]))
+    text, numbers = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]), dict[str, str]()
+    # The process counts clips through all charts, and equal charts are to be equal files.
+    return re.sub(
+        r'((?:clip-path="url\(#|<clipPath id=")clip)(\d+)',
+        lambda clip: clip[1] + numbers.setdefault(clip[2], str(len(numbers))),
+        text,
+    )
 
 
 def save(chart: Chart, path: Path, style: Style) -> None:
