@@ -15,6 +15,8 @@ import traceback
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, TextIO
 
 from probes.common.errors import UserError, printable_lines
@@ -99,7 +101,12 @@ class Progress:
         if levels[level]:
             from tqdm import tqdm
 
-            tqdm.write(printable_lines(message), file=sys.stderr)
+            text = printable_lines(message)
+            if sys.stderr and sys.stderr.isatty() and event != "next":  # commands are copied
+                lines = {"width": get_terminal_size().columns, "subsequent_indent": " " * 8}
+                whole_words = {"break_long_words": False, "break_on_hyphens": False}
+                text = "\n".join(fill(x, **lines, **whole_words) for x in text.split("\n"))
+            tqdm.write(text, file=sys.stderr)
         self.record(level, event, message=message, **fields)
 
     @contextlib.contextmanager

@@ -17,7 +17,7 @@ import probes
 from probes.common.errors import UserError, listed, names_in, out_of_memory, printable, quoted
 from probes.common.files import default_cache, default_data_dir
 from probes.common.process import Sigterm, stopping_at_sigterm
-from probes.common.registry import did_you_mean
+from probes.common.registry import nearest
 from probes.common.terminal import discard_output
 from probes.run.config import NO_NAMES, NO_PATH, RunConfig
 
@@ -39,7 +39,9 @@ class Parser(argparse.ArgumentParser):
             unknown_arguments = message.removeprefix(prefix)
             flag = (unknown_arguments.split() or [unknown_arguments])[0]
             flags = [o for action in self._actions for o in action.option_strings]
-            hint = did_you_mean(flag, flags)
+            begin = "-" * (not flag.startswith("--")) + flag
+            meant = [x for x in flags if x.startswith(begin)][:6] or [nearest(flag, flags)]
+            hint = f"Did you mean {listed(map(repr, meant))}?" if meant[0] else "See --help."
             # A value without a flag: the model, or what followed a blank where a comma belongs.
             if flag[:1] != "-" and "--model" in flags:
                 hint = "Values of one flag are separated by commas."
@@ -218,7 +220,7 @@ def add_folders(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_format(parser: argparse.ArgumentParser) -> None:
+def add_format(parser: argparse._ActionsContainer) -> None:
     """Add `--format`, which every command has that prints tables."""
     parser.add_argument(
         "--format",

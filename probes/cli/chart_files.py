@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from probes.common.errors import UserError, listed
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.frames.measurement_tables import findings_of
+from probes.measurements.catalogue import registered_commands
 from probes.measurements.measurement import (
     BY_FLAG,
     Measurement,
@@ -29,6 +31,8 @@ from probes.measurements.pivots import Pivot
 from probes.measurements.plugin_keys import plugin_failure
 from probes.records.record import Record
 from probes.records.result import Result
+from probes.statistics.metrics import label_of
+from probes.tables.table import Table, TableRow
 
 if TYPE_CHECKING:
     from probes.boards.score_charts import Plot
@@ -54,6 +58,25 @@ def figure_names() -> list[str]:
     """The names of all figures."""
     definitions = (*corpus_measurements(), *probe_measurements())
     return [*FIGURES, USE, *dict.fromkeys(name for x in definitions for name in x.figure_names)]
+
+
+def figures_table() -> Table:
+    """All figures: what each shows, and the measurement that it needs."""
+    from probes.boards import score_charts
+
+    rows = [
+        (name, re.split(r"\.|;| \(see", getattr(score_charts, of).__doc__)[0], "scores")
+        for name, of in FIGURES.items()
+    ]
+    rows.append((USE, "Scores by layer beside what the model uses", "interventions"))
+    for definition in (*corpus_measurements(), *probe_measurements()):
+        for view in definition.charts:
+            title = getattr(view, "title", "") or label_of(view.metric)
+            rows.append((view.name, re.sub(r"\{(\w+)\}", r"\1", title), definition.name))
+    for name, command in registered_commands("figures").items():
+        rows.append((name, command.summary, command.measurement))
+    heads = "figure", "what it shows", "measurement"
+    return Table("figures", heads, tuple(TableRow.of(*row) for row in rows), left=3)
 
 
 def figure(

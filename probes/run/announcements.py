@@ -1,4 +1,4 @@
-"""Messages of a run at work: one line for each model, corpus, task, view and fit."""
+"""Messages of a run at work: of models and corpora; with `-v`, of each task, view and record."""
 
 from __future__ import annotations
 
@@ -33,8 +33,10 @@ MANY_UNKNOWN = 0.05
 """Share of words with the unknown token from which a run warns."""
 
 
-def announce_model(encoder: Encoder, source: ModelSource, seconds: float) -> None:
-    """Describe a model that has been loaded."""
+def announce_model(
+    encoder: Encoder, source: ModelSource, seconds: float, *, is_twin: bool = False
+) -> None:
+    """Describe a model that has been loaded; of a twin that was not named, only with `-v`."""
     info = encoder.info
     if "remote code" in encoder.notes:
         progress.warn(
@@ -43,13 +45,14 @@ def announce_model(encoder: Encoder, source: ModelSource, seconds: float) -> Non
             folder=str(source.folder),
         )
     language = encoder.notes.get("language of all texts")
-    progress.say(
+    say = progress.detail if is_twin else progress.say
+    say(
         f"model   {info.name} · {info.architecture} · "
         f"{f'reads {language} · ' if language else ''}{counted(info.n_layers, 'layer')} × "
-        f"{info.hidden_size} · {info.parameters / 1e6:.1f} M parameters · window {info.window} "
-        f"· {encoder.device} · loaded in {seconds:.1f} s",
+        f"{info.hidden_size} · {info.parameters / 1e6:.1f} M parameters · {encoder.device}",
         "model",
         **info.model_dump(),
+        seconds=seconds,
     )
 
 
@@ -77,22 +80,22 @@ def announce_own_dtype(source: ModelSource, dtype: DType) -> None:
 def announce_corpus(corpus: Corpus, seconds: float, group: str = "") -> None:
     """Describe a corpus, with a line for each of its notes; `group` as in `Source`."""
     sentences, words = corpus_counts(corpus)
-    counts = f"{per_split(sentences)} sentences, {per_split(words)} words"
-    alike = "sentences, texts or examples"
+    unit, alike = "sentences", "sentences, texts or examples"
     if of_texts := any(sentence.whole for sentence in corpus):
-        counts, alike = f"{per_split(sentences)} texts", "texts"
+        unit = alike = "texts"
+    counts = f"{per_split(sentences)} {unit} in {' / '.join(sentences)}"
     if corpus.items:
         counts = f"{len(corpus.items):,} items"
     progress.say(
         f"corpus  {' '.join(filter(None, (corpus.name, corpus.version)))} "
-        f"({corpus.licence or 'licence not stated'}) · {counts} · fingerprint "
-        f"{corpus.fingerprint[:16]} · read in {seconds:.1f} s",
+        f"({corpus.licence or 'licence not stated'}) · {counts}",
         "corpus",
         name=corpus.name,
         version=corpus.version,
         sentences=sentences,
         words=words,
         fingerprint=corpus.fingerprint,
+        seconds=seconds,
     )
     for note, count in corpus.notes.items():
         said = worded_note(note, group, of_texts=of_texts)  # the record keeps it as it is
@@ -125,12 +128,12 @@ def announce_task(examples: Examples) -> None:
         left_out = ", ".join(f"{n} {reason}" for n, reason in zip(numbers, reasons, strict=True))
         parts.append(f"left out: {left_out}")
     message = " · ".join(parts)
-    progress.say(message, "task", task=task.name, examples=counts, excluded=excluded)
+    progress.detail(message, "task", task=task.name, examples=counts, excluded=excluded)
     if len(examples.classes) >= MANY_LABELS:
         progress.say(
-            f"        {len(examples.classes):,} labels: fits take time and memory in proportion. "
-            "If these are names or numbers rather than classes, leave the task out; if many are "
-            "rare, merge them",
+            f"{task.name} has {len(examples.classes):,} labels; fits take time and memory in "
+            "proportion. If these are names or numbers rather than classes, leave the task out; "
+            "if many are rare, merge them",
             "many labels",
             task=task.name,
         )
@@ -141,7 +144,7 @@ def announce_tokens(position: Position, tokens: Sequence[str], first: int, last:
     before, after = tokens[max(0, first - 3) : first], tokens[last + 1 : last + 4]
     read = [tokens[first], "…", tokens[last]] if last - first > 1 else tokens[first : last + 1]
     excerpt = " ".join([*before, f"[{' '.join(read)}]", *after]).replace("\n", r"\n")
-    progress.say(f"        {position.name} reads, in the first text, {excerpt}", "token read")
+    progress.say(f"reads   {position.name}: in the first text, {excerpt}", "token read")
 
 
 def announce_vectors(
@@ -166,7 +169,7 @@ def announce_vectors(
         unit, unknown = "texts", f"{about.unknown_words:,} of {n_rows:,} texts are mostly [UNK]"
         if long := about.texts_in_several_windows:
             unknown += f" · {long:,} longer than the window, pooled over several"
-    progress.say(
+    progress.detail(
         f"vectors {of}{view.name} view · {n_rows:,} {unit} × {counted(n_layers, 'layer')}, "
         f"{about.storage} · {'' if untokenized else f'{unknown} · '}{seconds:.1f} s",
         "vectors",
@@ -200,7 +203,7 @@ def announce_record(record: Record, title: str, path: Path) -> None:
             parts.append(f"{result.task.metric} covers {covered:,} test sentences")
         fields |= {"task": result.task.name, "probe": result.probe.family, "best_layer": best}
     parts.append(f"{sum(record.seconds.values()):.1f} s")
-    progress.say(" · ".join(parts), "done", **fields, seconds=record.seconds, result=str(path))
+    progress.detail(" · ".join(parts), "done", **fields, seconds=record.seconds, result=str(path))
 
 
 def per_split(counts: dict[str, int]) -> str:

@@ -231,7 +231,8 @@ class LazyModel:
                 planned=self.config.dry_run,
             )
         if not self.config.dry_run:
-            announce_model(encoder, self.source, time.perf_counter() - clock)
+            seconds = time.perf_counter() - clock
+            announce_model(encoder, self.source, seconds, is_twin=self.is_twin)
         return encoder
 
     @property

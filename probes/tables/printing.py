@@ -310,7 +310,9 @@ class Printer:
     def say(self, text: str, style: str = "", *, quiet: bool = False) -> None:
         """Print a line beside the tables, which stay alone on standard output in other formats."""
         console = output_console(quiet, stderr=not self.immediate)
-        console.print(Text(printable_lines(text), style), soft_wrap=True)
+        # A file has whole lines; in a terminal lines break between words, and never in a path.
+        line = Text(printable_lines(text), style, no_wrap=not console.is_terminal)
+        console.print(line, overflow="ignore", crop=False)
 
     @contextmanager
     def printing(self, form: str, *, wide: bool = False) -> Iterator[None]:
