@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import get_terminal_size
-from textwrap import fill
+from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Any, TextIO
 
 from probes.common.errors import UserError, printable_lines
@@ -35,6 +35,13 @@ def output_console(quiet: bool = False, stderr: bool = False) -> Console:
             raise BrokenPipeError
 
     return Pipe(quiet=quiet, stderr=stderr)
+
+
+def wrapped(text: str, width: int, indent: int) -> str:
+    """Lines broken between words, none within paths; what continues a line is indented."""
+    wrapper = TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    wrapper.subsequent_indent = " " * indent
+    return "\n".join(map(wrapper.fill, text.split("\n")))
 
 
 def discard_output() -> None:
@@ -103,9 +110,7 @@ class Progress:
 
             text = printable_lines(message)
             if sys.stderr and sys.stderr.isatty() and event != "next":  # commands are copied
-                lines = {"width": get_terminal_size().columns, "subsequent_indent": " " * 8}
-                whole_words = {"break_long_words": False, "break_on_hyphens": False}
-                text = "\n".join(fill(x, **lines, **whole_words) for x in text.split("\n"))
+                text = wrapped(text, get_terminal_size().columns, 8)
             tqdm.write(text, file=sys.stderr)
         self.record(level, event, message=message, **fields)
 

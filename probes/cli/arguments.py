@@ -40,8 +40,8 @@ class Parser(argparse.ArgumentParser):
             flag = (unknown_arguments.split() or [unknown_arguments])[0]
             flags = [o for action in self._actions for o in action.option_strings]
             begin = "-" * (not flag.startswith("--")) + flag
-            meant = [x for x in flags if x.startswith(begin)][:6] or [nearest(flag, flags)]
-            hint = f"Did you mean {listed(map(repr, meant))}?" if meant[0] else "See --help."
+            near = [x for x in flags if x.startswith(begin)][:6] or [nearest(flag, flags) or ""]
+            hint = f"Did you mean {listed(map(repr, near))}?" if near[0] else "See --help."
             # A value without a flag: the model, or what followed a blank where a comma belongs.
             if flag[:1] != "-" and "--model" in flags:
                 hint = "Values of one flag are separated by commas."

@@ -71,7 +71,7 @@ def figures_table() -> Table:
     rows.append((USE, "Scores by layer beside what the model uses", "interventions"))
     for definition in (*corpus_measurements(), *probe_measurements()):
         for view in definition.charts:
-            title = getattr(view, "title", "") or label_of(view.metric)
+            title = getattr(view, "title", "") or label_of(getattr(view, "metric", view.name))
             rows.append((view.name, re.sub(r"\{(\w+)\}", r"\1", title), definition.name))
     for name, command in registered_commands("figures").items():
         rows.append((name, command.summary, command.measurement))

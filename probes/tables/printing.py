@@ -23,7 +23,7 @@ from rich.console import Console, JustifyMethod
 from rich.text import Text
 
 from probes.common.errors import UserError, printable_lines
-from probes.common.terminal import output_console
+from probes.common.terminal import output_console, wrapped
 from probes.tables.colours import shade
 from probes.tables.latex import latex
 from probes.tables.table import MARKS, NOTHING, Cell, Table, cell_text, csv_line
@@ -310,9 +310,10 @@ class Printer:
     def say(self, text: str, style: str = "", *, quiet: bool = False) -> None:
         """Print a line beside the tables, which stay alone on standard output in other formats."""
         console = output_console(quiet, stderr=not self.immediate)
-        # A file has whole lines; in a terminal lines break between words, and never in a path.
-        line = Text(printable_lines(text), style, no_wrap=not console.is_terminal)
-        console.print(line, overflow="ignore", crop=False)
+        text = printable_lines(text)
+        if console.is_terminal:
+            text = wrapped(text, console.width, 2)
+        console.print(Text(text, style), soft_wrap=True)
 
     @contextmanager
     def printing(self, form: str, *, wide: bool = False) -> Iterator[None]:
