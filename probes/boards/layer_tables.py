@@ -95,36 +95,31 @@ def _sorted_results(results: Iterable[Result]) -> list[Result]:
     return sorted(results, key=lambda r: (r.probe.family, table_order(r.task.name)))
 
 
-def score_tables(results: Sequence[Result], *, preliminary: bool = False) -> Iterator[Table]:
+def score_tables(results: Sequence[Result]) -> Iterator[Table]:
     """`score_table` for each probe family; morphology has one of its own, feature × layer."""
     for family_results in grouped(results, lambda x: x.probe.family).values():
         features = [result for result in family_results if is_morphological(result.task.name)]
         if other_results := [result for result in family_results if result not in features]:
-            yield score_table(other_results, preliminary=preliminary)
+            yield score_table(other_results)
         if features:
-            yield score_table(features, preliminary=preliminary).turned
+            yield score_table(features).turned
 
 
-def score_table(results: Sequence[Result], *, preliminary: bool = False) -> Table:
-    """The scores of one probe family: layers, what the best adds, floor, baselines, references.
-
-    Args:
-        preliminary: whether more will be measured; then only layers and floor are shown.
-    """
+def score_table(results: Sequence[Result]) -> Table:
+    """The scores of one probe family: layers, what the best adds, floor, baselines, references."""
     first = results[0]
     layers = layer_rows(results)
     layers[-1] = replace(layers[-1], ends_section=True)
-    title = f"{subject_title(first)} · {first.probe.family} probe · test"
-    heads = ("layer", *(f"{result.task.name}\n{metric_name(result)}" for result in results))
-    if preliminary:
-        return Table(
-            f"{title} · preliminary",
-            heads,
-            (*layers, _floor_row(results)),
-            notes=("The final table comes at the end: floors may still rise.",),
-        )
-    notes = interval_note(results), *floor_notes(results), *task_notes(results)
-    return Table(title, heads, (*layers, *_other_rows(results)), notes=notes)
+    return Table(
+        f"{subject_title(first)} · {first.probe.family} probe · test",
+        ("layer", *(f"{result.task.name}\n{metric_name(result)}" for result in results)),
+        (*layers, *_other_rows(results)),
+        notes=(
+            interval_note(results),
+            *floor_notes(results),
+            *task_notes(results),
+        ),
+    )
 
 
 def task_notes(results: Sequence[Result]) -> Iterator[str]:
@@ -183,7 +178,9 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
             for gain, result in zip(gains, results, strict=True)
         )
         yield TableRow.of("adds to layer 0", *cells, faint=True)
-    yield _floor_row(results)
+    floors = ((result.floor, result.task.metric) for result in results)
+    cells = (score_cell(x[1], None, metric, note=x[0]) if x else NOTHING for x, metric in floors)
+    yield TableRow.of("floor", *cells, faint=True)
     for name in dict.fromkeys(name for scores in named_scores for name in scores):
         cells = (
             score_cell(
@@ -198,12 +195,6 @@ def _other_rows(results: Sequence[Result]) -> Iterator[TableRow]:
         )
         yield TableRow.of(name, *cells, faint=True)
     yield TableRow.of("n", *(n_of([result]) for result in results), faint=True)
-
-
-def _floor_row(results: Sequence[Result]) -> TableRow:
-    floors = ((result.floor, result.task.metric) for result in results)
-    cells = (score_cell(x[1], None, metric, note=x[0]) if x else NOTHING for x, metric in floors)
-    return TableRow.of("floor", *cells, faint=True)
 
 
 _AT_THRESHOLD = ("false_positive_rate", "hit_rate")

@@ -64,15 +64,13 @@ def figures_table() -> Table:
     """All figures: what each shows, and the measurement that it needs."""
     from probes.boards import score_charts
 
-    rows = [
-        (name, re.split(r"\.|;| \(see", getattr(score_charts, of).__doc__)[0], "scores")
-        for name, of in FIGURES.items()
-    ]
-    rows.append((USE, "Scores by layer beside what the model uses", "interventions"))
+    rows = [(USE, "Scores by layer, and what the model uses", "scores")]
+    for name, of in FIGURES.items():
+        rows.append((name, re.split(r"\.|;| \(", getattr(score_charts, of).__doc__)[0], "scores"))
     for definition in (*corpus_measurements(), *probe_measurements()):
         for view in definition.charts:
             title = getattr(view, "title", "") or label_of(getattr(view, "metric", view.name))
-            rows.append((view.name, re.sub(r"\{(\w+)\}", r"\1", title), definition.name))
+            rows.append((view.name, re.sub("[{}]", "", title), definition.name))
     for name, command in registered_commands("figures").items():
         rows.append((name, command.summary, command.measurement))
     heads = "figure", "what it shows", "measurement"

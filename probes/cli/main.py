@@ -12,7 +12,15 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from probes import __version__
-from probes.cli.arguments import RUN, Parser, add_format, add_setting, exit_status
+from probes.cli.arguments import (
+    RUN,
+    Parser,
+    add_format,
+    add_setting,
+    add_verbosity,
+    exit_status,
+    typed,
+)
 from probes.common.errors import UserError
 from probes.common.origin import Origin
 from probes.common.terminal import progress
@@ -48,8 +56,6 @@ examples:
       labelled texts of your own (docs/texts.md)
   {RUN} --model M --include my_task.py --tasks my_task
       a task of your own (docs/adding-a-task.md)
-  {RUN} --model M --corpus ewt UD_Spanish-GSD --transfer
-      probes trained on one language and tested on another (docs/corpora.md)
 """
 
 
@@ -121,15 +127,12 @@ def build_parser() -> Parser:
                     f"Measurement {name!r}: its option {option!r} would be the flag {flag}, which "
                     "exists already; rename the option."
                 )
-            described = about.description or option
-            if not about.is_required() and (default := _typed(about.get_default())):
-                described += f" (default: {default})"
-            options(
-                flag,
-                dest=f"{name}.{option}",
-                metavar="VALUE",
-                help=described.replace("%", "%%"),
+            default = "" if about.is_required() else typed(about.get_default())
+            text = f"{about.description or option} (default: {default})".removesuffix(
+                " (default: )"
             )
+            text = text.replace("%", "%%")
+            options(flag, dest=f"{name}.{option}", metavar="VALUE", help=text)
     others = parser.add_argument_group("help and output")
     add = others.add_argument
     add("-h", "--help", action=_Help, nargs=0, dest=argparse.SUPPRESS, help="print this and exit")
@@ -139,16 +142,8 @@ def build_parser() -> Parser:
         add(f"--list-{name}", action="store_true", help=f"list the {name} and exit")
     add_format(others)
     add("--version", action="version", version=f"probing-suite {__version__}")
-    add("-v", "--verbose", action="store_true", help="print every step, and tracebacks")
-    add("-q", "--quiet", action="store_true", help="print only warnings and errors")
+    add_verbosity(others)
     return parser
-
-
-def _typed(value: object) -> str:
-    """A default as a user would type it."""
-    if isinstance(value, tuple):
-        return ",".join(map(_typed, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _flag(measurement: str, option: str) -> str:
@@ -191,13 +186,7 @@ def _listed_tasks() -> Iterator[DataRow]:
 def _listed_measurements() -> Iterator[DataRow]:
     for name in measurements:
         definition = get_measurement(name)
-        flag = (
-            "evidence"
-            if definition.is_evidence
-            else ""
-            if definition.of == "task"
-            else "measurements"
-        )
+        flag = "evidence" if definition.is_evidence else "measurements" * (definition.of != "task")
         yield {
             "name": name,
             "default": name in ("scores", *EVIDENCE),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from probes import __version__
@@ -133,7 +134,7 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
             is_shown = True
             with tolerate_broken_output(), progress.aside():
                 for results in write_model_tables(runs, early=True):
-                    printer.show(score_tables(results, preliminary=True), quiet=progress.quiet)
+                    printer.show(map(_preliminary, score_tables(results)), quiet=progress.quiet)
 
     try:
         announce_stored(runs)
@@ -171,6 +172,13 @@ def _write_tables(runs: Sequence[ModelRun]) -> list[list[Result]]:
     if any(run.results or run.others for run in runs):
         write_leaderboard(runs[0].config.output, runs[0].index.read)
     return tables
+
+
+def _preliminary(table: Table) -> Table:
+    """Layers and floor of a table of scores, to which more will be added."""
+    rows = tuple(row for row in table.rows if not row.faint or row.cells[0].text == "floor")
+    notes = ("The final table comes at the end: floors may still rise.",)
+    return replace(table, title=f"{table.title} · preliminary", rows=rows, notes=notes)
 
 
 def _findings(results: Sequence[Result], family: str) -> Iterator[str]:

@@ -9,13 +9,13 @@ class FitSettings(TypedDict, total=False):
     """where texts are read: mean, max, first, last, last:N, after:STRING, match:REGEX; at every
     token: all, all:last:N; in chats also user, assistant, all:user, all:assistant"""
     metric: Literal["auroc", "recall_at_fpr"] | None
-    """score two classes of texts by their ranking, and choose layers by it (default: accuracy)"""
+    """rank texts of two classes, and choose layers by that score (default: accuracy)"""
     fpr: float
-    """false-positive rate for recall and for the threshold set on dev; needs --metric"""
+    """false-positive rate for recall and for a threshold set on dev; with --metric"""
     threshold_from: str
     """corpus of negatives that sets it instead of dev"""
     annotate: str
-    """spaCy pipeline that annotates raw text (silver labels)"""
+    """spaCy pipeline to annotate raw text with"""
     include: str | Path | Sequence[str | Path]
     """Python files with your own tasks, corpora, probes, metrics or measurements"""
     probes: str | Sequence[str]
@@ -26,21 +26,21 @@ class FitSettings(TypedDict, total=False):
     evidence: str | Sequence[str]
     """evidence behind scores, from --list-measurements"""
     quick: bool
-    """scores only: no evidence, and no random twin unless --twins asks for it"""
+    """only scores: no evidence, and no twins without --twins"""
     transfer: bool
     """score the probes of each corpus on the other corpora"""
     seeds: int
-    """how many times each probe is trained, each from another seed"""
+    """trainings of each probe, from other seeds"""
     twins: int
-    """random twins of each model: the same network with random weights"""
+    """copies of each model with random weights"""
     project: int | None
     """project vectors at random to N dimensions"""
     output: str | Path
     """folder for results"""
     data_dir: str | Path | None
-    """folder to search for corpora (PROBES_DATA_DIR)"""
+    """folder with corpora (PROBES_DATA_DIR)"""
     cache_dir: str | Path
-    """folder for stored vectors (PROBES_CACHE_DIR)"""
+    """folder for vectors and downloads (PROBES_CACHE_DIR)"""
     device: str
     """auto, cpu, cuda, cuda:N, mps or map"""
     dtype: Literal["auto", "float32", "bfloat16", "float16"]
@@ -58,9 +58,9 @@ class FitSettings(TypedDict, total=False):
     attention or mlp (what it adds to the residual stream), or unnormed (the last block before the
     final norm); each but the first adds tasks such as pos@mlp"""
     workers: int
-    """number of parallel processes; on Ray, at most so many"""
+    """parallel processes; on Ray, at most so many"""
     engine: Literal["local", "ray"]
-    """whether processes run on this machine or on a Ray cluster"""
+    """run on this machine, or on a Ray cluster"""
     address: str | None
     """address of a running Ray cluster, or auto"""
     gpus_per_model: int | None

@@ -101,13 +101,10 @@ class RunConfig(Frozen):
         min_length=1,
     )
     metric: Literal["auroc", "recall_at_fpr"] | None = setting(
-        "score two classes of texts by their ranking, and choose layers by it (default: accuracy)",
-        None,
+        "rank texts of two classes, and choose layers by that score (default: accuracy)", None
     )
     fpr: float = setting(
-        "false-positive rate for recall and for the threshold set on dev; needs --metric",
-        0.01,
-        "RATE",
+        "false-positive rate for recall and for a threshold set on dev; with --metric", 0.01, "RATE"
     )
     threshold_from: str = setting("corpus of negatives that sets it instead of dev", "", "C")
     group: str = setting(
@@ -116,9 +113,7 @@ class RunConfig(Frozen):
         "COLUMN",
     )
     field: str = setting("path to the rows within a .json file, such as data.rows", "", "KEY")
-    annotate: str = setting(
-        "spaCy pipeline that annotates raw text (silver labels)", "", "PIPELINE"
-    )
+    annotate: str = setting("spaCy pipeline to annotate raw text with", "", "PIPELINE")
     split_by: SplitBy | None = setting(
         "make missing splits from those that exist, out of whole documents or sentences", None
     )
@@ -151,27 +146,21 @@ class RunConfig(Frozen):
         "none|standard|full|E,…",
         min_length=1,
     )
-    quick: bool = setting(
-        "scores only: no evidence, and no random twin unless --twins asks for it", False
-    )
+    quick: bool = setting("only scores: no evidence, and no twins without --twins", False)
     transfer: bool = setting("score the probes of each corpus on the other corpora", False)
-    seeds: int = setting(
-        "how many times each probe is trained, each from another seed", 1, "N", ge=1, le=1000
-    )
-    twins: int = setting(
-        "random twins of each model: the same network with random weights", 1, "N", ge=0, le=100
-    )
+    seeds: int = setting("trainings of each probe, from other seeds", 1, "N", ge=1, le=1000)
+    twins: int = setting("copies of each model with random weights", 1, "N", ge=0, le=100)
     project: int | None = setting(
         "project vectors at random to N dimensions", None, "N", ge=1, le=100_000
     )
     output: Path = setting("folder for results", Path("results"), "DIR")
     data_dir: Path | None = setting(
-        "folder to search for corpora (PROBES_DATA_DIR)",
-        metavar="DIR",
-        default_factory=default_data_dir,
+        "folder with corpora (PROBES_DATA_DIR)", metavar="DIR", default_factory=default_data_dir
     )
     cache_dir: Path = setting(
-        "folder for stored vectors (PROBES_CACHE_DIR)", metavar="DIR", default_factory=default_cache
+        "folder for vectors and downloads (PROBES_CACHE_DIR)",
+        metavar="DIR",
+        default_factory=default_cache,
     )
     device: str = setting("auto, cpu, cuda, cuda:N, mps or map", "auto", "DEVICE")
     dtype: Literal["auto", DType] = setting(
@@ -201,12 +190,8 @@ class RunConfig(Frozen):
         "S,…",
         min_length=1,
     )
-    workers: int = setting(
-        "number of parallel processes; on Ray, at most so many", 1, "N", ge=1, le=512
-    )
-    engine: Literal["local", "ray"] = setting(
-        "whether processes run on this machine or on a Ray cluster", "local"
-    )
+    workers: int = setting("parallel processes; on Ray, at most so many", 1, "N", ge=1, le=512)
+    engine: Literal["local", "ray"] = setting("run on this machine, or on a Ray cluster", "local")
     address: str | None = setting("address of a running Ray cluster, or auto", None, "A")
     gpus_per_model: int | None = setting(
         "GPUs over which each worker on Ray spreads its model", None, "N", ge=1, le=64

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -310,10 +311,8 @@ class Printer:
     def say(self, text: str, style: str = "", *, quiet: bool = False) -> None:
         """Print a line beside the tables, which stay alone on standard output in other formats."""
         console = output_console(quiet, stderr=not self.immediate)
-        text = printable_lines(text)
-        if console.is_terminal:
-            text = wrapped(text, console.width, 2)
-        console.print(Text(text, style), soft_wrap=True)
+        width = console.width if console.is_terminal else sys.maxsize
+        console.print(Text(wrapped(printable_lines(text), width, 2), style), soft_wrap=True)
 
     @contextmanager
     def printing(self, form: str, *, wide: bool = False) -> Iterator[None]:

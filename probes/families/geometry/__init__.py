@@ -28,10 +28,7 @@ class GeometryOptions(Frozen):
     """Options of `geometry`."""
 
     seed: int = Field(
-        default=0,
-        ge=0,
-        le=MOST_SEED,
-        description="random seed of the choice of words and of k-means",
+        default=0, ge=0, le=MOST_SEED, description="seed of the choice of words and of k-means"
     )
     least: int = Field(
         default=5, ge=2, description="least number of sentences in which a word occurs"
