@@ -1,4 +1,4 @@
-"""Messages of a run at work: of models and corpora; with `-v`, of each task, view and record."""
+"""Messages of a run at work: a line for each model and corpus, and with `-v` for each step."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from probes.boards.floors import with_floor
 from probes.common.errors import counted
 from probes.common.terminal import progress
 from probes.compute.devices import DType
@@ -128,12 +127,14 @@ def announce_task(examples: Examples) -> None:
         left_out = ", ".join(f"{n} {reason}" for n, reason in zip(numbers, reasons, strict=True))
         parts.append(f"left out: {left_out}")
     message = " · ".join(parts)
-    progress.detail(message, "task", task=task.name, examples=counts, excluded=excluded)
-    if len(examples.classes) >= MANY_LABELS:
+    many = len(examples.classes) >= MANY_LABELS
+    say = progress.say if unseen or many or task.reading else progress.detail
+    say(message, "task", task=task.name, examples=counts, excluded=excluded)
+    if many:
         progress.say(
-            f"{task.name} has {len(examples.classes):,} labels; fits take time and memory in "
-            "proportion. If these are names or numbers rather than classes, leave the task out; "
-            "if many are rare, merge them",
+            f"        {len(examples.classes):,} labels: fits take time and memory in proportion. "
+            "If these are names or numbers rather than classes, leave the task out; if many are "
+            "rare, merge them",
             "many labels",
             task=task.name,
         )
@@ -144,7 +145,7 @@ def announce_tokens(position: Position, tokens: Sequence[str], first: int, last:
     before, after = tokens[max(0, first - 3) : first], tokens[last + 1 : last + 4]
     read = [tokens[first], "…", tokens[last]] if last - first > 1 else tokens[first : last + 1]
     excerpt = " ".join([*before, f"[{' '.join(read)}]", *after]).replace("\n", r"\n")
-    progress.say(f"reads   {position.name}: in the first text, {excerpt}", "token read")
+    progress.say(f"        {position.name} reads, in the first text, {excerpt}", "token read")
 
 
 def announce_vectors(
@@ -169,7 +170,8 @@ def announce_vectors(
         unit, unknown = "texts", f"{about.unknown_words:,} of {n_rows:,} texts are mostly [UNK]"
         if long := about.texts_in_several_windows:
             unknown += f" · {long:,} longer than the window, pooled over several"
-    progress.detail(
+    say = progress.say if about.texts_in_several_windows else progress.detail
+    say(
         f"vectors {of}{view.name} view · {n_rows:,} {unit} × {counted(n_layers, 'layer')}, "
         f"{about.storage} · {'' if untokenized else f'{unknown} · '}{seconds:.1f} s",
         "vectors",
@@ -190,17 +192,9 @@ def announce_record(record: Record, title: str, path: Path) -> None:
     parts = [f"done    {title}"]
     fields: dict[str, object] = {"model": record.model.name, "measurement": record.measurement}
     if record.measurement == SCORES:
-        result = with_floor(as_result(record, path))
+        result = as_result(record, path)
         best = result.best_number
-        parts.append(
-            f"no best layer, because {result.task.metric} is undefined on dev"
-            if best is None
-            else f"best layer {best}"
-            + ", not significantly above the floor" * result.is_floored(best)
-        )
-        covered = result.examples.covered_sentences
-        if covered is not None:
-            parts.append(f"{result.task.metric} covers {covered:,} test sentences")
+        parts.append("no best layer" if best is None else f"best layer {best}")
         fields |= {"task": result.task.name, "probe": result.probe.family, "best_layer": best}
     parts.append(f"{sum(record.seconds.values()):.1f} s")
     progress.detail(" · ".join(parts), "done", **fields, seconds=record.seconds, result=str(path))

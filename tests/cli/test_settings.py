@@ -129,9 +129,9 @@ def test_stages_are_announced_in_the_order_that_is_asked_for(
     _, first, second = " ".join(printed.out.split()).split(title)
     assert first.startswith(" · preliminary")
     assert "floor" in first
-    assert "majority" not in first
+    assert "± half" not in first
     assert "preliminary" not in second
-    assert "majority" in second
+    assert "± half" in second
     stages = "scores of linear probes", "selectivity", "training variance"
     assert steps_said(printed.err) == [
         f"{number} of 3 · {title} · {end}"

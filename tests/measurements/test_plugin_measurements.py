@@ -127,7 +127,7 @@ def test_an_option_is_a_flag_and_part_of_the_key(
     with pytest.raises(UserError, match=said):
         validate(config)
     with pytest.raises(SystemExit):
-        main(["--help-all", "--include", line[1]])
+        main(["--help-all", "--include", str(line[1])])
     assert "--word-norms-order VALUE" in " ".join(capsys.readouterr().out.split())
 
 
