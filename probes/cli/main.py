@@ -76,9 +76,13 @@ class _Help(argparse.Action):
     """`--help`, and `--help-all` with the options of clusters and of single measurements, too."""
 
     def __call__(
-        self, parser: argparse.ArgumentParser, *values: object, **option_string: object
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
     ) -> None:
-        if values[-1] != "--help-all":
+        if option_string != "--help-all":
             for group in parser._action_groups:
                 if group.title == "clusters" or (group.title or "").startswith("options of"):
                     group._group_actions = []
