@@ -121,22 +121,6 @@ def build_parser() -> Parser:
     for title, settings in GROUPS.items():
         for name in settings.split():
             add_setting(parser, name, groups[title])
-    for name in measurements:
-        options = parser.add_argument_group(f"options of {name}").add_argument
-        for option, about in option_fields(name).items():
-            flag = _flag(name, option)
-            # argparse would refuse it, too, but as a defect, and without the measurement's name.
-            if flag in parser._option_string_actions:
-                raise UserError(
-                    f"Measurement {name!r}: its option {option!r} would be the flag {flag}, which "
-                    "exists already; rename the option."
-                )
-            default = "" if about.is_required() else typed(about.get_default())
-            text = f"{about.description or option} (default: {default})".removesuffix(
-                " (default: )"
-            )
-            text = text.replace("%", "%%")
-            options(flag, dest=f"{name}.{option}", metavar="VALUE", help=text)
     others = parser.add_argument_group("help and output")
     add = others.add_argument
     add("-h", "--help", action=_Help, nargs=0, dest=argparse.SUPPRESS, help="print this and exit")
@@ -147,6 +131,21 @@ def build_parser() -> Parser:
     add_format(others)
     add("--version", action="version", version=f"probing-suite {__version__}")
     add_verbosity(others)
+    for name in measurements:
+        options = parser.add_argument_group(f"options of {name}").add_argument
+        for option, about in option_fields(name).items():
+            flag = _flag(name, option)
+            # argparse would refuse it, too, but as a defect, and without the measurement's name.
+            if flag in parser._option_string_actions:
+                raise UserError(
+                    f"Measurement {name!r}: its option {option!r} would be the flag {flag}, which "
+                    "exists already; rename the option."
+                )
+            text = about.description or option
+            if not about.is_required() and (default := typed(about.get_default())):
+                text += f" (default: {default})"
+            help_text = text.replace("%", "%%")
+            options(flag, dest=f"{name}.{option}", metavar="VALUE", help=help_text)
     return parser
 
 
