@@ -102,7 +102,8 @@ def figure(
         UserError: there is no such figure, nothing to draw, or more than fits in one figure.
     """
     if kind not in (kinds := figure_names()):
-        raise UserError(f"No figure is called {kind!r}. {did_you_mean(kind, kinds)}")
+        hint = f"{did_you_mean(kind, kinds)} Figures of a plug-in need its file with --include."
+        raise UserError(f"No figure is called {kind!r}. {hint}")
     results = {path: x for path, x in records.items() if isinstance(x, Result)}
     corpus_records = {path: x for path, x in records.items() if path not in results}
     # --model may have left out the random twins, which floors of the other models come from.

@@ -32,9 +32,7 @@ MANY_UNKNOWN = 0.05
 """Share of words with the unknown token from which a run warns."""
 
 
-def announce_model(
-    encoder: Encoder, source: ModelSource, seconds: float, *, is_twin: bool = False
-) -> None:
+def announce_model(encoder: Encoder, source: ModelSource, *, is_twin: bool = False) -> None:
     """Describe a model that has been loaded; of a twin that was not named, only with `-v`."""
     info = encoder.info
     if "remote code" in encoder.notes:
@@ -51,18 +49,14 @@ def announce_model(
         f"{info.hidden_size} · {info.parameters / 1e6:.1f} M parameters · {encoder.device}",
         "model",
         **info.model_dump(),
-        seconds=seconds,
     )
 
 
-def announce_given(info: ModelRecord, source: ModelSource, seconds: float) -> None:
+def announce_given(info: ModelRecord, source: ModelSource) -> None:
     """Describe vectors that were read from files."""
-    progress.say(
-        f"model   {info.name} · vectors of {source.folder} · "
-        f"{counted(info.n_layers + 1, 'layer')} × {info.hidden_size} · read in {seconds:.1f} s",
-        "model",
-        **info.model_dump(),
-    )
+    of = f"{info.name} · vectors of {source.folder}"
+    line = f"model   {of} · {counted(info.n_layers + 1, 'layer')} × {info.hidden_size}"
+    progress.say(line, "model", **info.model_dump())
 
 
 def announce_own_dtype(source: ModelSource, dtype: DType) -> None:
@@ -76,7 +70,7 @@ def announce_own_dtype(source: ModelSource, dtype: DType) -> None:
     )
 
 
-def announce_corpus(corpus: Corpus, seconds: float, group: str = "") -> None:
+def announce_corpus(corpus: Corpus, group: str = "") -> None:
     """Describe a corpus, with a line for each of its notes; `group` as in `Source`."""
     sentences, words = corpus_counts(corpus)
     unit, alike = "sentences", "sentences, texts or examples"
@@ -94,7 +88,6 @@ def announce_corpus(corpus: Corpus, seconds: float, group: str = "") -> None:
         sentences=sentences,
         words=words,
         fingerprint=corpus.fingerprint,
-        seconds=seconds,
     )
     for note, count in corpus.notes.items():
         said = worded_note(note, group, of_texts=of_texts)  # the record keeps it as it is

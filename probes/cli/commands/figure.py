@@ -8,10 +8,9 @@ from pathlib import Path
 
 from probes.boards.shown_together import corpus_records_of
 from probes.cli.arguments import add_folders, add_places, names, path_argument
-from probes.cli.chart_files import figure, figure_names, figures_table
+from probes.cli.chart_files import figure, figures_table
 from probes.cli.results import FORMATS, only, records_below
 from probes.common.errors import UserError, names_in
-from probes.common.registry import did_you_mean
 from probes.frames.joined_results import results_with_evidence
 from probes.measurements.catalogue import registered_commands
 from probes.tables.printing import printer
@@ -73,11 +72,6 @@ def run(options: argparse.Namespace) -> int:
     if options.output.suffix.lower() not in FORMATS:
         raise UserError(f"{options.output}: the name must end in one of {', '.join(FORMATS)}.")
     family_figures = registered_commands("figures")
-    if options.kind not in (kinds := [*figure_names(), *family_figures]):
-        raise UserError(
-            f"No figure is called {options.kind!r}. {did_you_mean(options.kind, kinds)} Figures of "
-            "a plug-in need its file with --include."
-        )
     # The drawing library is slow to import.
     from probes.tables import figures
     from probes.tables.charts import COLUMN, INCH, WIDE, Style
