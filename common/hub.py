@@ -24,7 +24,7 @@ _CAUSES = {
     "GatedRepoError": "gated on the hub; accept its terms there and log in.",
     "RevisionNotFoundError": "the hub has no such revision.",
     "RepositoryNotFoundError": "the hub has no public {kind} of this name. {remedy}",
-    "LocalEntryNotFoundError": "not in the local hub cache. {remedy}",
+    "LocalEntryNotFoundError": "not in the local hub cache; {online} to download it. {remedy}",
     "ProxyError": "a proxy lets nothing through to {hub} ({why}). Check HTTPS_PROXY.",
     "login": "the network wants a login before it lets anything through to {hub} ({why}).",
     "denied": "the hub refuses access ({why}). Check your token and its rights.",
@@ -107,7 +107,8 @@ def snapshot(
                 reference.write_text(commit)
         return folder, files
     except Exception as error:
-        raise UserError(f"{flag}: {_cause(error, kind, remedy)}".rstrip()) from error
+        cause = _cause(error, kind, remedy, "drop --offline" if offline else "unset HF_HUB_OFFLINE")
+        raise UserError(f"{flag}: {cause}".rstrip()) from error
 
 
 def library(module: str) -> Any:
@@ -174,8 +175,8 @@ def _error_names(error: BaseException) -> set[str]:
     return {status, *(cls.__name__ for cls in type(error).__mro__)}
 
 
-def _cause(error: BaseException, kind: str, remedy: str = "") -> str:
-    """Reason why the hub gave nothing, and what to do."""
+def _cause(error: BaseException, kind: str, remedy: str = "", online: str = "") -> str:
+    """Reason why the hub gave nothing, and what to do; `online` is the way to ask it."""
     constants = library("constants")
     # This error only adds that the cache has nothing either.
     while "LocalEntryNotFoundError" in _error_names(error) and error.__cause__:
@@ -186,4 +187,5 @@ def _cause(error: BaseException, kind: str, remedy: str = "") -> str:
     )
     reason = " ".join(text.split())[:200] or type(error).__name__
     cause = next(x for names, x in _CAUSES.items() if _error_names(error) & {*names.split()})
-    return cause.format(why=reason, kind=kind, remedy=remedy, hub=constants.ENDPOINT)
+    words = {"why": reason, "kind": kind, "remedy": remedy, "online": online}
+    return cause.format(hub=constants.ENDPOINT, **words)

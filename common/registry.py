@@ -33,7 +33,7 @@ class Registry(Generic[T]):
 
     Args:
         noun: word for an entry in error messages ("task", "corpus").
-        remedy: end of the error for an unknown name that has no close match.
+        remedy: advice for an unknown name that has no close match; by default all names.
     """
 
     def __init__(self, noun: str, remedy: str = "") -> None:
@@ -95,9 +95,9 @@ class Registry(Generic[T]):
             UserError: the name is unknown; the message suggests the closest one.
         """
         if name not in self._entries:
-            hint = did_you_mean(name, self._entries)
-            remedy = "" if nearest(name, self._entries) else self.remedy
-            raise UserError(f"Unknown {self.noun} {name!r}. {hint} {remedy}".rstrip())
+            known = nearest(name, self._entries) is not None or not self.remedy
+            hint = did_you_mean(name, self._entries) if known else self.remedy
+            raise UserError(f"Unknown {self.noun} {name!r}. {hint}")
         return self._entries[name]
 
     def origin(self, name: str) -> Origin | None:

@@ -15,6 +15,8 @@ import traceback
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Any, TextIO
 
 from probes.common.errors import UserError, printable_lines
@@ -33,6 +35,13 @@ def output_console(quiet: bool = False, stderr: bool = False) -> Console:
             raise BrokenPipeError
 
     return Pipe(quiet=quiet, stderr=stderr)
+
+
+def wrapped(text: str, width: int, indent: int) -> str:
+    """Lines broken between words, none within paths; what continues a line is indented."""
+    wrapper = TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    wrapper.subsequent_indent = " " * indent
+    return "\n".join(map(wrapper.fill, text.split("\n")))
 
 
 def discard_output() -> None:
@@ -99,7 +108,10 @@ class Progress:
         if levels[level]:
             from tqdm import tqdm
 
-            tqdm.write(printable_lines(message), file=sys.stderr)
+            text = printable_lines(message)
+            if sys.stderr and sys.stderr.isatty() and event != "next":  # commands are copied
+                text = wrapped(text, get_terminal_size().columns, 8)
+            tqdm.write(text, file=sys.stderr)
         self.record(level, event, message=message, **fields)
 
     @contextlib.contextmanager

@@ -225,9 +225,9 @@ class FileFinder:
             places = f"below {self.data_dir} or " if self.data_dir else ""
             raise UserError(
                 f"--corpus {corpus}: {', '.join(r.name for r in missing)} not found {places}in "
-                f"{self.folder}; run `python -m probes fetch {corpus}` on a machine with a network "
-                "and give its folder with --data-dir (or PROBES_DATA_DIR), which is searched "
-                "with its subfolders."
+                f"{self.folder}; drop --offline to download them, or run `python -m probes fetch "
+                f"{corpus}` on a machine with a network and give its folder with --data-dir (or "
+                "PROBES_DATA_DIR), which is searched with its subfolders."
             )
         if missing:
             progress.warn(terms)

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from probes import __version__
-from probes.cli.arguments import Parser, add_setting, exit_status
+from probes.cli.arguments import Parser, add_setting, add_verbosity, exit_status
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
@@ -104,8 +104,7 @@ def _run_command(arguments: list[str]) -> int:
 def _add_arguments(parser: ArgumentParser, command: ModuleType | FamilyCommand) -> None:
     command.add_arguments(parser)
     add_setting(parser, "include")
-    parser.add_argument("-v", "--verbose", action="store_true", help="print details and tracebacks")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print only errors")
+    add_verbosity(parser)
 
 
 def whole_parser() -> Parser:

@@ -286,7 +286,9 @@ def _standing_in(
     return rule(replace(sentence, **changes))
 
 
-tasks: Registry[Task] = Registry("task", "A task of your own needs --include FILE.")
+tasks: Registry[Task] = Registry(
+    "task", "--list-tasks lists all. A task of your own needs --include FILE."
+)
 
 
 def task(

@@ -26,6 +26,18 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("suite")
 
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter):
+    """Say how many tests of pages were skipped for want of a browser."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    if n := sum("no browser" in str(report.longrepr) for report in skipped):
+        install = "apt-get install chromium chromium-driver"
+        terminalreporter.write_line(
+            f"{n} tests of pages skipped, since there is no browser: {install}"
+        )
+
+
 SENTENCES = [
     "the old dog sees a cat near the house",
     "she gave him some books and he read them",

@@ -16,7 +16,7 @@ from probes.boards.comparable import SAME_PAIR, column_name, columns_apart
 from probes.common.arrays import Floats
 from probes.common.errors import UserError
 from probes.common.grouping import grouped
-from probes.measurements.table_cells import n_of, p_cell, score_cell, task_head
+from probes.measurements.table_cells import counted_head, p_cell, score_cell
 from probes.probing.resampled_scores import resampled_scores
 from probes.records.record import limit_mark, model_title
 from probes.records.record_files import if_readable
@@ -228,13 +228,13 @@ def _closing_table(
             continue
         first = scores[0].result
         limit = limit_mark(first)
-        counts.append(f"{first.task.name} {n_of([first])}")
+        counts.append(counted_head(first))
         apart += [f"Not compared: {x} on {first.task.name} ({y})." for x, y in reasons.items()]
         group_differences = differences_from_first(scores)
         differences += group_differences
         compared: list[tuple[str | Cell, ...]] = [("", ""), *(x.cells for x in group_differences)]
         for score, cells in zip(scores, compared, strict=True):
-            head = "" if score is not scores[0] else task_head(first, first.task.metric)
+            head = "" if score is not scores[0] else first.task.name
             value = score_cell(score.value, None, first.task.metric)
             name, layer = model_title(score.result), str(score.layer)
             ends_section = score is scores[-1]
@@ -251,7 +251,7 @@ def _closing_table(
         repeated=2,
         notes=(
             f"Layers are chosen on dev; differences are from the first model. {note}",
-            f"n: {'; '.join(counts)}.",
+            f"{'; '.join(counts)}.",
             *apart,
         ),
     )

@@ -15,9 +15,8 @@ from pydantic_core import PydanticUndefined
 
 import probes
 from probes.common.errors import UserError, listed, names_in, out_of_memory, printable, quoted
-from probes.common.files import default_cache, default_data_dir
 from probes.common.process import Sigterm, stopping_at_sigterm
-from probes.common.registry import did_you_mean
+from probes.common.registry import nearest
 from probes.common.terminal import discard_output
 from probes.run.config import NO_NAMES, NO_PATH, RunConfig
 
@@ -39,7 +38,9 @@ class Parser(argparse.ArgumentParser):
             unknown_arguments = message.removeprefix(prefix)
             flag = (unknown_arguments.split() or [unknown_arguments])[0]
             flags = [o for action in self._actions for o in action.option_strings]
-            hint = did_you_mean(flag, flags)
+            begin = "-" * (not flag.startswith("--")) + flag
+            near = [x for x in flags if x.startswith(begin)][:6] or [nearest(flag, flags) or ""]
+            hint = f"Did you mean {listed(map(repr, near))}?" if near[0] else "See --help."
             # A value without a flag: the model, or what followed a blank where a comma belongs.
             if flag[:1] != "-" and "--model" in flags:
                 hint = "Values of one flag are separated by commas."
@@ -112,27 +113,8 @@ def _exit_status(
     except Exception as error:
         if sigterm.came:  # as when it interrupts the import of a module, which then fails
             return _stopped(143)
-        if out_of_memory(error):
-            print(
-                f"error: out of memory ({' '.join(str(error).split())[:200]}); free some, or use "
-                "--limit. Finished results are kept; run the same command again to continue.",
-                file=sys.stderr,
-            )
-            return 2
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            print(f"error: {error}; free some space.", file=sys.stderr)
-            discard_output()
-            return 2
-        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-            file_name = printable(str(error.filename))[:81]
-            print(f"error: {file_name}…: the path is too long; name another.", file=sys.stderr)
-            return 2
-        if isinstance(error, ImportError) and not (error.name or "").startswith("probes"):
-            print(
-                f"error: an installed package cannot be used ({' '.join(str(error).split())}); "
-                "install versions that fit together: pip install --upgrade probing-suite",
-                file=sys.stderr,
-            )
+        if message := _fault_of_machine(error):
+            print(f"error: {message}", file=sys.stderr)
             return 2
         if not {"-v", "--verbose"} & set(arguments):
             defect = " ".join(f"{type(error).__name__}: {error}".split())
@@ -141,6 +123,27 @@ def _exit_status(
         raise
     except KeyboardInterrupt:
         return _stopped(143 if sigterm.came else 130)
+
+
+def _fault_of_machine(error: Exception) -> str:
+    """An error of the machine or of another package, with a remedy; empty for other errors."""
+    reason, number = " ".join(str(error).split()), error.errno if isinstance(error, OSError) else 0
+    if out_of_memory(error):
+        return (
+            f"out of memory ({reason[:200]}); free some, or use --limit. Finished results are "
+            "kept; run the same command again to continue."
+        )
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        discard_output()
+        return f"{error}; free some space."
+    if isinstance(error, OSError) and number == errno.ENAMETOOLONG:
+        return f"{printable(str(error.filename))[:81]}…: the path is too long; name another."
+    if isinstance(error, ImportError) and not (error.name or "").startswith("probes"):
+        return (
+            f"an installed package cannot be used ({reason}); install versions that fit together: "
+            "pip install --upgrade probing-suite"
+        )
+    return ""
 
 
 def _stopped(status: int) -> int:
@@ -188,14 +191,22 @@ def add_setting(
         about |= {"type": names, "action": "extend"}
     text = field.description or ""
     if default and default is not PydanticUndefined and field.annotation is not bool:
-        text += f" (default: {','.join(default) if isinstance(default, tuple) else default})"
+        text += f" (default: {typed(default)})"
     # Only the parser of `run_probes.py` leaves defaults to `RunConfig`.
     if parser.argument_default is None:
         value = field.get_default(call_default_factory=True)
         # The action "extend" adds to a list.
         about["default"] = list(value) if name == "include" else value
+        about |= {"type": path_argument} if name.endswith("_dir") else {}
     flag = f"--{name.replace('_', '-')}"
     (group or parser).add_argument(flag, help=text.replace("%", "%%"), **about)
+
+
+def typed(value: object) -> str:
+    """A default as a user would type it."""
+    if isinstance(value, tuple):
+        return ",".join(map(typed, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _choices(kind: Any) -> tuple[str, ...]:
@@ -218,13 +229,13 @@ def add_folders(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_format(parser: argparse.ArgumentParser) -> None:
+def add_format(parser: argparse._ActionsContainer) -> None:
     """Add `--format`, which every command has that prints tables."""
     parser.add_argument(
         "--format",
         choices=("table", "md", "csv", "json", "latex"),
         default="table",
-        help="format of printed tables: table, md, csv, json or latex (booktabs); default: table",
+        help="format of printed tables (default: table); latex needs booktabs",
     )
     parser.add_argument(
         "--wide",
@@ -247,19 +258,14 @@ def add_recipes(parser: argparse.ArgumentParser, purpose: str) -> None:
     )
 
 
+def add_verbosity(parser: argparse._ActionsContainer) -> None:
+    """Add `-v` and `-q`."""
+    add = parser.add_argument
+    add("-v", "--verbose", action="store_true", help="print every step, and tracebacks")
+    add("-q", "--quiet", action="store_true", help="print only warnings and errors")
+
+
 def add_places(parser: argparse.ArgumentParser) -> None:
     """Add `--data-dir` and `--cache-dir`."""
-    parser.add_argument(
-        "--data-dir",
-        type=path_argument,
-        metavar="DIR",
-        default=default_data_dir(),
-        help="searched for registered files before the cache (PROBES_DATA_DIR)",
-    )
-    parser.add_argument(
-        "--cache-dir",
-        type=path_argument,
-        metavar="DIR",
-        default=default_cache(),
-        help="downloads are stored in its folder `corpora` (PROBES_CACHE_DIR)",
-    )
+    add_setting(parser, "data_dir")
+    add_setting(parser, "cache_dir")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from probes.common.errors import UserError, listed
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.frames.measurement_tables import findings_of
+from probes.measurements.catalogue import registered_commands
 from probes.measurements.measurement import (
     BY_FLAG,
     Measurement,
@@ -30,6 +32,8 @@ from probes.measurements.pivots import Pivot
 from probes.measurements.plugin_keys import plugin_failure
 from probes.records.record import Record, model_title
 from probes.records.result import Result
+from probes.statistics.metrics import label_of
+from probes.tables.table import Table, TableRow
 
 if TYPE_CHECKING:
     from probes.boards.score_charts import Plot
@@ -55,6 +59,23 @@ def figure_names() -> list[str]:
     """The names of all figures."""
     definitions = (*corpus_measurements(), *probe_measurements())
     return [*FIGURES, USE, *dict.fromkeys(name for x in definitions for name in x.figure_names)]
+
+
+def figures_table() -> Table:
+    """All figures: what each shows, and the measurement that it needs."""
+    from probes.boards import score_charts
+
+    rows = [(USE, "Scores by layer, and what the model uses", "scores")]
+    for name, of in FIGURES.items():
+        rows.append((name, re.split(r"\.|;| \(", getattr(score_charts, of).__doc__)[0], "scores"))
+    for definition in (*corpus_measurements(), *probe_measurements()):
+        for view in definition.charts:
+            title = getattr(view, "title", "") or label_of(getattr(view, "metric", view.name))
+            rows.append((view.name, re.sub("[{}]", "", title), definition.name))
+    for name, command in registered_commands("figures").items():
+        rows.append((name, command.summary, command.measurement))
+    heads = "figure", "what it shows", "measurement"
+    return Table("figures", heads, tuple(TableRow.of(*row) for row in rows), left=3)
 
 
 def figure(
@@ -85,7 +106,8 @@ def figure(
         UserError: there is no such figure, nothing to draw, or more than fits in one figure.
     """
     if kind not in (kinds := figure_names()):
-        raise UserError(f"No figure is called {kind!r}. {did_you_mean(kind, kinds)}")
+        hint = f"{did_you_mean(kind, kinds)} Figures of a plug-in need its file with --include."
+        raise UserError(f"No figure is called {kind!r}. {hint}")
     definitions = (*corpus_measurements(), *probe_measurements())
     views = [view for x in definitions for view in x.charts if view.name == kind]
     if (

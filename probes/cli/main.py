@@ -12,7 +12,15 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from probes import __version__
-from probes.cli.arguments import RUN, Parser, add_format, add_setting, exit_status
+from probes.cli.arguments import (
+    RUN,
+    Parser,
+    add_format,
+    add_setting,
+    add_verbosity,
+    exit_status,
+    typed,
+)
 from probes.common.errors import UserError
 from probes.common.origin import Origin
 from probes.common.terminal import progress
@@ -33,22 +41,20 @@ if TYPE_CHECKING:
     from probes.tables.printing import DataRow
 
 EXAMPLES = f"""\
+Which layer of a model knows what: layer-wise probes in one command.
+
 examples:
-  {RUN} --model all-MiniLM-L6-v2
-      every task on the bundled sample corpus
-  {RUN} --model all-MiniLM-L6-v2 random:all-MiniLM-L6-v2 --corpus ewt --data-dir DIR
-      a model and its random twin on UD English-EWT
-  {RUN} --model ./my-model --tasks pos,depth --probes linear --layers 0,6,12
-      a local folder, two tasks, three layers
-  {RUN} --model all-MiniLM-L6-v2 --corpus path/to/UD_Hebrew-HTB
-      any treebank in CoNLL-U
-  {RUN} --model MULTILINGUAL --corpus ewt path/to/UD_Spanish-GSD --transfer
-      probes trained on one language and tested on another (docs/corpora.md)
-  {RUN} --model all-MiniLM-L6-v2 --corpus my.jsonl --task-from ner_tags
-      labelled data of your own
-  {RUN} --model all-MiniLM-L6-v2 --corpus reviews.csv --text text --label stars
+  {RUN} --model all-MiniLM-L6-v2 --offline
+      the standard tasks on the bundled sample corpus
+  {RUN} --model ./my-model --corpus ewt --tasks pos,depth
+      a local model and two tasks on a treebank, UD English-EWT
+  {RUN} --model ONE OTHER --corpus path/to/UD_Hebrew-HTB
+      two models compared on any treebank in CoNLL-U
+  {RUN} --model M --corpus my.jsonl --task-from ner_tags
+      labelled words of your own
+  {RUN} --model M --corpus reviews.csv --text text --label stars
       labelled texts of your own (docs/texts.md)
-  {RUN} --model all-MiniLM-L6-v2 --include my_task.py --tasks my_task
+  {RUN} --model M --include my_task.py --tasks my_task
       a task of your own (docs/adding-a-task.md)
 """
 
@@ -56,13 +62,32 @@ examples:
 GROUPS = {
     "models": "device dtype load pooling sites project batch_tokens revision trust_remote_code",
     "corpus": "corpus limit split_by drop_overlap annotate",
+    "measurements": "tasks probes layers measurements evidence quick transfer seeds twins",
     "your own data": "task_from text messages label metric fpr threshold_from positions "
     "special_tokens group field include",
-    "measurements": "tasks probes layers measurements evidence quick transfer seeds twins",
     "results and folders": "output overwrite all_tasks dry_run data_dir cache_dir offline",
-    "processes": "workers threads memory engine address gpus_per_model",
+    "processes": "workers threads memory",
+    "clusters": "engine address gpus_per_model",
 }
 """Groups of help, with the settings in them."""
+
+
+class _Help(argparse.Action):
+    """`--help`, and `--help-all` with the options of clusters and of single measurements, too."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        if option_string != "--help-all":
+            for group in parser._action_groups:
+                if group.title == "clusters" or (group.title or "").startswith("options of"):
+                    group._group_actions = []
+        parser.print_help()
+        parser.exit()
 
 
 def build_parser() -> Parser:
@@ -71,20 +96,20 @@ def build_parser() -> Parser:
     Values stay text, which `RunConfig` checks; flags that are not given keep its defaults.
     """
     parser = Parser(
-        prog=RUN.removeprefix("python "),
-        description="Which layer of a model knows what: layer-wise probes in one command.",
-        epilog=EXAMPLES,
+        prog=RUN,
+        usage=f"{RUN} --model M [--corpus C] [--tasks T,…] [options]",
+        description=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         argument_default=argparse.SUPPRESS,
+        add_help=False,
     )
-    add = parser.add_argument
     groups = {title: parser.add_argument_group(title) for title in GROUPS}
     models = groups["models"].add_argument
     models(
         "--model",
         nargs="+",
         metavar="M",
-        help="hub id, folder, .gguf file, packaged model, or random:M",
+        help="models: a name on the hub, a folder, a .gguf file, a packaged model, or random:M",
     )
     models(
         "--vectors",
@@ -96,11 +121,18 @@ def build_parser() -> Parser:
     for title, settings in GROUPS.items():
         for name in settings.split():
             add_setting(parser, name, groups[title])
+    others = parser.add_argument_group("help and output")
+    add = others.add_argument
+    add("-h", "--help", action=_Help, nargs=0, dest=argparse.SUPPRESS, help="print this and exit")
+    help_all = "also the options of clusters and of single measurements"
+    add("--help-all", action=_Help, nargs=0, dest=argparse.SUPPRESS, help=help_all)
     for name in LISTS:
         add(f"--list-{name}", action="store_true", help=f"list the {name} and exit")
-    add_format(parser)
-    options = parser.add_argument_group("options of measurements").add_argument
+    add_format(others)
+    add("--version", action="version", version=f"probing-suite {__version__}")
+    add_verbosity(others)
     for name in measurements:
+        options = parser.add_argument_group(f"options of {name}").add_argument
         for option, about in option_fields(name).items():
             flag = _flag(name, option)
             # argparse would refuse it, too, but as a defect, and without the measurement's name.
@@ -109,18 +141,11 @@ def build_parser() -> Parser:
                     f"Measurement {name!r}: its option {option!r} would be the flag {flag}, which "
                     "exists already; rename the option."
                 )
-            described = about.description or option
-            if not about.is_required():
-                described += f" (default: {about.get_default()})"
-            options(
-                flag,
-                dest=f"{name}.{option}",
-                metavar="VALUE",
-                help=described.replace("%", "%%"),
-            )
-    add("--version", action="version", version=f"probing-suite {__version__}")
-    add("-v", "--verbose", action="store_true", help="print details and tracebacks")
-    add("-q", "--quiet", action="store_true", help="print only errors")
+            text = about.description or option
+            if not about.is_required() and (default := typed(about.get_default())):
+                text += f" (default: {default})"
+            help_text = text.replace("%", "%%")
+            options(flag, dest=f"{name}.{option}", metavar="VALUE", help=help_text)
     return parser
 
 
@@ -164,13 +189,7 @@ def _listed_tasks() -> Iterator[DataRow]:
 def _listed_measurements() -> Iterator[DataRow]:
     for name in measurements:
         definition = get_measurement(name)
-        flag = (
-            "evidence"
-            if definition.is_evidence
-            else ""
-            if definition.of == "task"
-            else "measurements"
-        )
+        flag = "evidence" if definition.is_evidence else "measurements" * (definition.of != "task")
         yield {
             "name": name,
             "default": name in ("scores", *EVIDENCE),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -13,10 +13,12 @@ from probes.boards.breakdown_tables import tables_by_unit
 from probes.boards.floors import with_floor
 from probes.boards.layer_tables import score_tables, with_stored
 from probes.boards.leaderboard_csv import write_leaderboard
+from probes.boards.overview import sentence
 from probes.boards.paired import LayerScore, best_layer_score, closing_tables
 from probes.cli.results import Results, merged
 from probes.common.errors import UserError
 from probes.common.files import require_writable
+from probes.common.grouping import grouped
 from probes.common.locks import SUFFIX, locked, sweep_locks
 from probes.common.origin import described
 from probes.common.process import infrequent_garbage_collection
@@ -28,6 +30,7 @@ from probes.measurements.catalogue import family_modules
 from probes.measurements.measurement import TRANSFER, get_measurement
 from probes.pages.layers_md import numbers_path, write_numbers, write_tables
 from probes.probing.scores import SUMS, read_predictions
+from probes.records.record import subject_title
 from probes.records.record_files import has_arrays
 from probes.records.result import Result
 from probes.run.config import RunConfig
@@ -120,16 +123,18 @@ def _runs(
 
 
 def _measure(runs: Sequence[ModelRun]) -> Results:
-    omissions, shown_families = runs[0].omissions, set[str]()
+    omissions, is_shown = runs[0].omissions, False
 
     def show(stage: Stage) -> None:
-        """Print the tables of the probe families whose scores have been made, once."""
-        new = {family for run in runs for _, family in run.results} - shown_families
+        """Print the tables of the first scores, once."""
+        nonlocal is_shown
         # Other formats are printed at the end, where the complete tables are; with --transfer, the
         # run of each corpus by itself has printed these.
-        if new and printer.immediate and not runs[0].config.transfer:
-            _print_scores(runs, new)
-            shown_families.update(new)
+        if not is_shown and printer.immediate and not runs[0].config.transfer:
+            is_shown = True
+            with tolerate_broken_output(), progress.aside():
+                for results in write_model_tables(runs, early=True):
+                    printer.show(map(_preliminary, score_tables(results)), quiet=progress.quiet)
 
     try:
         announce_stored(runs)
@@ -157,26 +162,31 @@ def _measure(runs: Sequence[ModelRun]) -> Results:
     return Results(results, omissions.skipped, omissions.failed, measured)
 
 
-def _write_tables(runs: Sequence[ModelRun]) -> None:
-    write_model_tables(runs)
+def _write_tables(runs: Sequence[ModelRun]) -> list[list[Result]]:
+    """Write all tables; returns the results to print, as `write_model_tables` does."""
+    tables = write_model_tables(runs)
     for run in runs:
         for name, record in run.others.items():
             with locked(run.folder / f"{name}{SUFFIX}"):
                 write_numbers(run.folder, record)
     if any(run.results or run.others for run in runs):
         write_leaderboard(runs[0].config.output, runs[0].index.read)
+    return tables
 
 
-def _print_scores(runs: Sequence[ModelRun], families: Collection[str] = ()) -> None:
-    """Print the tables of scores: those so far of some probe families, or all."""
-    with tolerate_broken_output(), progress.aside():
-        for results in write_model_tables(runs, write=False, stored=not families):
-            chosen_results = [r for r in results if not families or r.probe.family in families]
-            tables = [
-                replace(table, title=table.title + (" · scores so far" if families else ""))
-                for table in score_tables(chosen_results)
-            ]
-            printer.show(tables, quiet=progress.quiet)
+def _preliminary(table: Table) -> Table:
+    """Layers and floor of a table of scores, to which more will be added."""
+    rows = tuple(row for row in table.rows if not row.faint or row.cells[0].text == "floor")
+    notes = ("The final table comes at the end: floors may still rise.",)
+    return replace(table, title=f"{table.title} · preliminary", rows=rows, notes=notes)
+
+
+def _findings(results: Sequence[Result], family: str) -> Iterator[str]:
+    """A title, and a sentence for each task: the results of a probe family, or of the first."""
+    by_family = grouped(results, lambda x: x.probe.family)
+    family = family if family in by_family else next(iter(by_family))
+    yield f"{subject_title(results[0])} · {family} probe"
+    yield from (f"- {sentence(result)}" for result in by_family[family])
 
 
 def _other_tables(runs: Sequence[ModelRun]) -> Iterator[Table]:
@@ -194,53 +204,58 @@ def _evidence_tables(runs: Sequence[ModelRun], names: Sequence[str]) -> Iterator
 
 
 def _close(runs: Sequence[ModelRun]) -> None:
-    """Write and print the tables, and list what is missing from them."""
+    """Write and print the tables and findings, and list what is missing from them."""
     config, omissions = runs[0].config, runs[0].omissions
-    _write_tables(runs)
+    results = _write_tables(runs)
     for folder in (config.cache_dir / "vectors", *(run.folder for run in runs)):
         sweep_locks(folder)
     compared, answers = compare_models(runs), answers_compared(runs)
     # Printed last, when everything is on disk: standard output may be closed.
     tables = chain(compared, _other_tables(runs), answers)
     if config.transfer:  # the run of each corpus by itself has printed all others
-        tables = chain(_evidence_tables(runs, [TRANSFER]))
-    else:
-        _print_scores(runs)
+        results, tables = [], chain(_evidence_tables(runs, [TRANSFER]))
     with tolerate_broken_output():
-        printer.show(tables, quiet=progress.quiet)
+        printer.show(chain(*map(score_tables, results), tables), quiet=progress.quiet)
+        for line in chain.from_iterable(_findings(x, config.probes[0]) for x in results):
+            printer.say(line, quiet=progress.quiet)
     has_records = any(run.results or run.others for run in runs)
     if has_records:
         omissions.failed |= omissions.unserved
     for subject, reason in omissions.failed.items():
         progress.warn(f"missing {subject}: {reason}")
     if has_records:
-        progress.say("results " + ", ".join(str(run.folder) for run in runs), "wrote")
+        for run in runs:
+            say = progress.detail if run.model.is_twin else progress.say
+            say(f"results {run.folder}", "wrote")
+            if run.results:
+                say(f"tables  {run.folder / 'layers.md'}", "wrote")
+            if (picture := run.folder / "layers.png").is_file():
+                say(f"picture {picture}", "wrote")
         progress.say("next    " + next_step(runs), "next")
 
 
-def write_model_tables(
-    runs: Sequence[ModelRun], *, write: bool = True, stored: bool = True
-) -> list[list[Result]]:
+def write_model_tables(runs: Sequence[ModelRun], *, early: bool = False) -> list[list[Result]]:
     """Write each model's tables, with the scores of its random twins among the baselines.
 
     Args:
-        stored: whether to add all that is stored, which other processes may be adding to.
+        early: whether more is to come: nothing is written, and nothing added of what is stored,
+            which other processes may be adding to.
 
     Returns:
         the results to print: a list for each model that is not the twin of another one. Tasks
         and probes of earlier runs, which are in the files, are printed only with `--all-tasks`.
     """
     tables = []
-    scores = [x for run in runs for x in (run.stored_results if stored else run.results).values()]
+    scores = [x for run in runs for x in (run.results if early else run.stored_results).values()]
     for run in runs:
         results = list(run.results.values())
         if not results:
             continue
         # Locked, so that of two runs that end together the one that read first cannot write last.
         with locked(run.folder / f"layers{SUFFIX}"):
-            stored_and_new = with_stored(run.stored_results if stored else {}, results)
+            stored_and_new = with_stored({} if early else run.stored_results, results)
             table = [with_floor(x, scores) for x in stored_and_new]
-            if write:
+            if not early:
                 write_tables(run.folder, table)
         if not any(run.model.source.is_twin_of(other.model.source) for other in runs):
             run_keys = {(x.task.name, x.probe.family) for x in results}

@@ -6,65 +6,65 @@ from typing import Any, Literal, TypedDict
 
 class FitSettings(TypedDict, total=False):
     positions: str | Sequence[str]
-    """where texts are read: mean, max, first, last, last:N, after:STRING, match:REGEX, or all
-    tokens, all:last:N; of chats also user, assistant, all:user, all:assistant"""
+    """where texts are read: mean, max, first, last, last:N, after:STRING, match:REGEX; at every
+    token: all, all:last:N; in chats also user, assistant, all:user, all:assistant"""
     metric: Literal["auroc", "recall_at_fpr"] | None
-    """rank two classes of texts, and choose layers by this (default: accuracy)"""
+    """rank texts of two classes, and choose layers by that score (default: accuracy)"""
     fpr: float
-    """false-positive rate of recall and of the threshold from dev, with --metric"""
+    """false-positive rate for recall and for a threshold set on dev; with --metric"""
     threshold_from: str
-    """corpus of negatives for the threshold, with --metric"""
+    """corpus of negatives that sets it instead of dev"""
     annotate: str
-    """spaCy pipeline that annotates raw text (silver)"""
+    """spaCy pipeline to annotate raw text with"""
     include: str | Path | Sequence[str | Path]
     """Python files with your own tasks, corpora, probes, metrics or measurements"""
     probes: str | Sequence[str]
-    """probe families: linear, mlp, mean-difference, sparse, multi-layer, a plug-in's; of all
-    tokens: token-mean, token-max, attention"""
+    """probe families: linear, mlp, mean-difference, sparse, multi-layer, or a plug-in's; for every
+    token of a text: token-mean, token-max, attention"""
     measurements: str | Sequence[str]
-    """scores with their evidence, or others from --list-measurements"""
+    """what to measure: scores (with their evidence), or others from --list-measurements"""
     evidence: str | Sequence[str]
     """evidence behind scores, from --list-measurements"""
     quick: bool
-    """--evidence none, and no random twin unless asked for"""
+    """only scores: no evidence, and no twins without --twins"""
     transfer: bool
-    """score the probes of each corpus after --corpus on the others"""
+    """score the probes of each corpus on the other corpora"""
     seeds: int
-    """fits of each probe on the whole training split"""
+    """trainings of each probe, from other seeds"""
     twins: int
-    """random twins of each pretrained model"""
+    """copies of each model with random weights"""
     project: int | None
-    """project vectors to N dimensions at random"""
+    """project vectors at random to N dimensions"""
     output: str | Path
-    """where results go"""
+    """folder for results"""
     data_dir: str | Path | None
-    """searched for corpora (PROBES_DATA_DIR)"""
+    """folder with corpora (PROBES_DATA_DIR)"""
     cache_dir: str | Path
-    """where vectors are kept (PROBES_CACHE_DIR)"""
+    """folder for vectors and downloads (PROBES_CACHE_DIR)"""
     device: str
     """auto, cpu, cuda, cuda:N, mps or map"""
     dtype: Literal["auto", "float32", "bfloat16", "float16"]
-    """dtype of the forward pass; auto is float32, but on a CUDA GPU the checkpoint's own"""
+    """dtype of the forward pass; auto is float32, or on a CUDA GPU the checkpoint's own"""
     load: Literal["8bit", "4bit"] | None
-    """quantise the weights while they are loaded, with bitsandbytes"""
+    """quantise the weights on loading, with bitsandbytes"""
     batch_tokens: int | str | None
     """tokens per forward pass (default: by kind of device)"""
     overwrite: Literal["missing", "always", "never"]
-    """records to compute: those missing, always all, or never any"""
+    """compute what is missing, always everything, or never what exists"""
     pooling: Literal["mean", "first", "last"]
     """how to pool a word's subwords"""
     sites: str | Sequence[str]
     """where vectors are read: block (the layer), mid (the state between attention and MLP),
     attention or mlp (what it adds to the residual stream), or unnormed (the last block before the
-    final norm); each but the first gives tasks of its own"""
+    final norm); each but the first adds tasks such as pos@mlp"""
     workers: int
-    """processes that measure side by side; on Ray the most there may be"""
+    """parallel processes; on Ray, at most so many"""
     engine: Literal["local", "ray"]
-    """where records are made"""
+    """run on this machine, or on a Ray cluster"""
     address: str | None
     """address of a running Ray cluster, or auto"""
     gpus_per_model: int | None
-    """GPUs of each worker on Ray, over which its model is spread"""
+    """GPUs over which each worker on Ray spreads its model"""
     threads: int | None
     """CPU threads of each process (default: torch's choice, or cores / workers)"""
     memory: int | str | None
@@ -73,13 +73,13 @@ class FitSettings(TypedDict, total=False):
     revision: str | None
     """branch, tag or commit on the hub"""
     offline: bool
-    """never use the network"""
+    """make no network requests"""
     trust_remote_code: bool
     """run Python code in a model's folder"""
     all_tasks: bool
-    """tables also of tasks and probes of earlier runs"""
+    """also print the tasks and probes of earlier runs"""
     dry_run: bool
-    """say what would be computed"""
+    """only list what would be computed"""
     options: dict[str, dict[str, Any]]
     """options of measurements, by measurement"""
 
@@ -94,20 +94,20 @@ class RunSettings(FitSettings, total=False):
     layers: int | str | Sequence[int]
     """layers to measure (default: all); 0 is the embedding output"""
     limit: int | None
-    """keep the first N sentences of each split, or draw N items from each paradigm"""
+    """use only the first N sentences of each split, or N random items of each paradigm"""
     drop_overlap: bool
     """drop training sentences that occur in dev or test"""
     split_by: Literal["document", "sentence"] | None
-    """cut missing splits from those that exist, and keep documents or sentences whole"""
+    """make missing splits from those that exist, out of whole documents or sentences"""
     text: str
     """column of texts in your own data"""
     messages: str
     """column of chats: lists of {role, content}"""
     special_tokens: bool
-    """special tokens that occur in texts are meant"""
+    """treat special tokens in the texts as special"""
     label: str | Sequence[str]
     """label columns of these texts; each becomes a task"""
     group: str
-    """column that names what rows share, such as an author; splits and resamples keep it whole"""
+    """column of what rows share, such as an author; such rows stay together in all splits"""
     field: str
-    """where in a .json file the rows lie, e.g. data.rows"""
+    """path to the rows within a .json file, such as data.rows"""

@@ -1,4 +1,4 @@
-"""Messages of a run at work: one line for each model, corpus, task, view and fit."""
+"""Messages of a run at work: a line for each model and corpus, and with `-v` for each step."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from probes.boards.floors import with_floor
 from probes.common.errors import counted
 from probes.common.terminal import progress
 from probes.compute.devices import DType
@@ -33,8 +32,8 @@ MANY_UNKNOWN = 0.05
 """Share of words with the unknown token from which a run warns."""
 
 
-def announce_model(encoder: Encoder, source: ModelSource, seconds: float) -> None:
-    """Describe a model that has been loaded."""
+def announce_model(encoder: Encoder, source: ModelSource, *, is_twin: bool = False) -> None:
+    """Describe a model that has been loaded; of a twin that was not named, only with `-v`."""
     info = encoder.info
     if "remote code" in encoder.notes:
         progress.warn(
@@ -43,24 +42,21 @@ def announce_model(encoder: Encoder, source: ModelSource, seconds: float) -> Non
             folder=str(source.folder),
         )
     language = encoder.notes.get("language of all texts")
-    progress.say(
+    say = progress.detail if is_twin else progress.say
+    say(
         f"model   {info.name} · {info.architecture} · "
         f"{f'reads {language} · ' if language else ''}{counted(info.n_layers, 'layer')} × "
-        f"{info.hidden_size} · {info.parameters / 1e6:.1f} M parameters · window {info.window} "
-        f"· {encoder.device} · loaded in {seconds:.1f} s",
+        f"{info.hidden_size} · {info.parameters / 1e6:.1f} M parameters · {encoder.device}",
         "model",
         **info.model_dump(),
     )
 
 
-def announce_given(info: ModelRecord, source: ModelSource, seconds: float) -> None:
+def announce_given(info: ModelRecord, source: ModelSource) -> None:
     """Describe vectors that were read from files."""
-    progress.say(
-        f"model   {info.name} · vectors of {source.folder} · "
-        f"{counted(info.n_layers + 1, 'layer')} × {info.hidden_size} · read in {seconds:.1f} s",
-        "model",
-        **info.model_dump(),
-    )
+    of = f"{info.name} · vectors of {source.folder}"
+    line = f"model   {of} · {counted(info.n_layers + 1, 'layer')} × {info.hidden_size}"
+    progress.say(line, "model", **info.model_dump())
 
 
 def announce_own_dtype(source: ModelSource, dtype: DType) -> None:
@@ -74,19 +70,18 @@ def announce_own_dtype(source: ModelSource, dtype: DType) -> None:
     )
 
 
-def announce_corpus(corpus: Corpus, seconds: float, group: str = "") -> None:
+def announce_corpus(corpus: Corpus, group: str = "") -> None:
     """Describe a corpus, with a line for each of its notes; `group` as in `Source`."""
     sentences, words = corpus_counts(corpus)
-    counts = f"{per_split(sentences)} sentences, {per_split(words)} words"
-    alike = "sentences, texts or examples"
+    unit, alike = "sentences", "sentences, texts or examples"
     if of_texts := any(sentence.whole for sentence in corpus):
-        counts, alike = f"{per_split(sentences)} texts", "texts"
+        unit = alike = "texts"
+    counts = f"{per_split(sentences)} {unit} in {' / '.join(sentences)}"
     if corpus.items:
         counts = f"{len(corpus.items):,} items"
     progress.say(
         f"corpus  {' '.join(filter(None, (corpus.name, corpus.version)))} "
-        f"({corpus.licence or 'licence not stated'}) · {counts} · fingerprint "
-        f"{corpus.fingerprint[:16]} · read in {seconds:.1f} s",
+        f"({corpus.licence or 'licence not stated'}) · {counts}",
         "corpus",
         name=corpus.name,
         version=corpus.version,
@@ -125,8 +120,10 @@ def announce_task(examples: Examples) -> None:
         left_out = ", ".join(f"{n} {reason}" for n, reason in zip(numbers, reasons, strict=True))
         parts.append(f"left out: {left_out}")
     message = " · ".join(parts)
-    progress.say(message, "task", task=task.name, examples=counts, excluded=excluded)
-    if len(examples.classes) >= MANY_LABELS:
+    many = len(examples.classes) >= MANY_LABELS
+    say = progress.say if unseen or many or task.reading else progress.detail
+    say(message, "task", task=task.name, examples=counts, excluded=excluded)
+    if many:
         progress.say(
             f"        {len(examples.classes):,} labels: fits take time and memory in proportion. "
             "If these are names or numbers rather than classes, leave the task out; if many are "
@@ -166,7 +163,8 @@ def announce_vectors(
         unit, unknown = "texts", f"{about.unknown_words:,} of {n_rows:,} texts are mostly [UNK]"
         if long := about.texts_in_several_windows:
             unknown += f" · {long:,} longer than the window, pooled over several"
-    progress.say(
+    say = progress.say if about.texts_in_several_windows else progress.detail
+    say(
         f"vectors {of}{view.name} view · {n_rows:,} {unit} × {counted(n_layers, 'layer')}, "
         f"{about.storage} · {'' if untokenized else f'{unknown} · '}{seconds:.1f} s",
         "vectors",
@@ -187,20 +185,12 @@ def announce_record(record: Record, title: str, path: Path) -> None:
     parts = [f"done    {title}"]
     fields: dict[str, object] = {"model": record.model.name, "measurement": record.measurement}
     if record.measurement == SCORES:
-        result = with_floor(as_result(record, path))
+        result = as_result(record, path)
         best = result.best_number
-        parts.append(
-            f"no best layer, because {result.task.metric} is undefined on dev"
-            if best is None
-            else f"best layer {best}"
-            + ", not significantly above the floor" * result.is_floored(best)
-        )
-        covered = result.examples.covered_sentences
-        if covered is not None:
-            parts.append(f"{result.task.metric} covers {covered:,} test sentences")
+        parts.append("no best layer" if best is None else f"best layer {best}")
         fields |= {"task": result.task.name, "probe": result.probe.family, "best_layer": best}
     parts.append(f"{sum(record.seconds.values()):.1f} s")
-    progress.say(" · ".join(parts), "done", **fields, seconds=record.seconds, result=str(path))
+    progress.detail(" · ".join(parts), "done", **fields, seconds=record.seconds, result=str(path))
 
 
 def per_split(counts: dict[str, int]) -> str:

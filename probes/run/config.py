@@ -89,33 +89,33 @@ class RunConfig(Frozen):
     )
     text: str = setting("column of texts in your own data", "", "COLUMN")
     messages: str = setting("column of chats: lists of {role, content}", "", "COLUMN")
-    special_tokens: bool = setting("special tokens that occur in texts are meant", False)
+    special_tokens: bool = setting("treat special tokens in the texts as special", False)
     label: tuple[str, ...] = setting(
         "label columns of these texts; each becomes a task", (), "COLUMN,…"
     )
     positions: tuple[str, ...] = setting(
-        "where texts are read: mean, max, first, last, last:N, after:STRING, match:REGEX, "
-        "or all tokens, all:last:N; of chats also user, assistant, all:user, all:assistant",
+        "where texts are read: mean, max, first, last, last:N, after:STRING, match:REGEX; at every "
+        "token: all, all:last:N; in chats also user, assistant, all:user, all:assistant",
         ("mean",),
         "P,…",
         min_length=1,
     )
     metric: Literal["auroc", "recall_at_fpr"] | None = setting(
-        "rank two classes of texts, and choose layers by this (default: accuracy)", None
+        "rank texts of two classes, and choose layers by that score (default: accuracy)", None
     )
     fpr: float = setting(
-        "false-positive rate of recall and of the threshold from dev, with --metric", 0.01, "RATE"
+        "false-positive rate for recall and for a threshold set on dev; with --metric", 0.01, "RATE"
     )
-    threshold_from: str = setting("corpus of negatives for the threshold, with --metric", "", "C")
+    threshold_from: str = setting("corpus of negatives that sets it instead of dev", "", "C")
     group: str = setting(
-        "column that names what rows share, such as an author; splits and resamples keep it whole",
+        "column of what rows share, such as an author; such rows stay together in all splits",
         "",
         "COLUMN",
     )
-    field: str = setting("where in a .json file the rows lie, e.g. data.rows", "", "KEY")
-    annotate: str = setting("spaCy pipeline that annotates raw text (silver)", "", "PIPELINE")
+    field: str = setting("path to the rows within a .json file, such as data.rows", "", "KEY")
+    annotate: str = setting("spaCy pipeline to annotate raw text with", "", "PIPELINE")
     split_by: SplitBy | None = setting(
-        "cut missing splits from those that exist, and keep documents or sentences whole", None
+        "make missing splits from those that exist, out of whole documents or sentences", None
     )
     drop_overlap: bool = setting("drop training sentences that occur in dev or test", False)
     include: tuple[Path, ...] = setting(
@@ -125,8 +125,8 @@ class RunConfig(Frozen):
         "tasks from --list-tasks, or groups of them (default: the standard tasks)", (), "T,…"
     )
     probes: tuple[str, ...] = setting(
-        "probe families: linear, mlp, mean-difference, sparse, multi-layer, a plug-in's; of all "
-        "tokens: token-mean, token-max, attention",
+        "probe families: linear, mlp, mean-difference, sparse, multi-layer, or a plug-in's; for "
+        "every token of a text: token-mean, token-max, attention",
         ("linear", "mlp"),
         "P,…",
         min_length=1,
@@ -135,7 +135,7 @@ class RunConfig(Frozen):
         "layers to measure (default: all); 0 is the embedding output", (), "all|every:N|N,…"
     )
     measurements: tuple[str, ...] = setting(
-        "scores with their evidence, or others from --list-measurements",
+        "what to measure: scores (with their evidence), or others from --list-measurements",
         ("scores",),
         "M,…",
         min_length=1,
@@ -146,55 +146,55 @@ class RunConfig(Frozen):
         "none|standard|full|E,…",
         min_length=1,
     )
-    quick: bool = setting("--evidence none, and no random twin unless asked for", False)
-    transfer: bool = setting("score the probes of each corpus after --corpus on the others", False)
-    seeds: int = setting("fits of each probe on the whole training split", 1, "N", ge=1, le=1000)
-    twins: int = setting("random twins of each pretrained model", 1, "N", ge=0, le=100)
+    quick: bool = setting("only scores: no evidence, and no twins without --twins", False)
+    transfer: bool = setting("score the probes of each corpus on the other corpora", False)
+    seeds: int = setting("trainings of each probe, from other seeds", 1, "N", ge=1, le=1000)
+    twins: int = setting("copies of each model with random weights", 1, "N", ge=0, le=100)
     project: int | None = setting(
-        "project vectors to N dimensions at random", None, "N", ge=1, le=100_000
+        "project vectors at random to N dimensions", None, "N", ge=1, le=100_000
     )
-    output: Path = setting("where results go", Path("results"), "DIR")
+    output: Path = setting("folder for results", Path("results"), "DIR")
     data_dir: Path | None = setting(
-        "searched for corpora (PROBES_DATA_DIR)", metavar="DIR", default_factory=default_data_dir
+        "folder with corpora (PROBES_DATA_DIR)", metavar="DIR", default_factory=default_data_dir
     )
     cache_dir: Path = setting(
-        "where vectors are kept (PROBES_CACHE_DIR)", metavar="DIR", default_factory=default_cache
+        "folder for vectors and downloads (PROBES_CACHE_DIR)",
+        metavar="DIR",
+        default_factory=default_cache,
     )
     device: str = setting("auto, cpu, cuda, cuda:N, mps or map", "auto", "DEVICE")
     dtype: Literal["auto", DType] = setting(
-        "dtype of the forward pass; auto is float32, but on a CUDA GPU the checkpoint's own", "auto"
+        "dtype of the forward pass; auto is float32, or on a CUDA GPU the checkpoint's own", "auto"
     )
     load: Literal["8bit", "4bit"] | None = setting(
-        "quantise the weights while they are loaded, with bitsandbytes", None
+        "quantise the weights on loading, with bitsandbytes", None
     )
     batch_tokens: int | None = setting(
         "tokens per forward pass (default: by kind of device)", None, "auto|N", ge=1
     )
     limit: int | None = setting(
-        "keep the first N sentences of each split, or draw N items from each paradigm",
+        "use only the first N sentences of each split, or N random items of each paradigm",
         None,
         "N",
         ge=1,
     )
     overwrite: Overwrite = setting(
-        "records to compute: those missing, always all, or never any", "missing"
+        "compute what is missing, always everything, or never what exists", "missing"
     )
     pooling: Literal["mean", "first", "last"] = setting("how to pool a word's subwords", "mean")
     sites: tuple[SiteName, ...] = setting(
         "where vectors are read: block (the layer), mid (the state between attention and MLP), "
         "attention or mlp (what it adds to the residual stream), or unnormed (the last block "
-        "before the final norm); each but the first gives tasks of its own",
+        "before the final norm); each but the first adds tasks such as pos@mlp",
         ("block",),
         "S,…",
         min_length=1,
     )
-    workers: int = setting(
-        "processes that measure side by side; on Ray the most there may be", 1, "N", ge=1, le=512
-    )
-    engine: Literal["local", "ray"] = setting("where records are made", "local")
+    workers: int = setting("parallel processes; on Ray, at most so many", 1, "N", ge=1, le=512)
+    engine: Literal["local", "ray"] = setting("run on this machine, or on a Ray cluster", "local")
     address: str | None = setting("address of a running Ray cluster, or auto", None, "A")
     gpus_per_model: int | None = setting(
-        "GPUs of each worker on Ray, over which its model is spread", None, "N", ge=1, le=64
+        "GPUs over which each worker on Ray spreads its model", None, "N", ge=1, le=64
     )
     threads: int | None = setting(
         "CPU threads of each process (default: torch's choice, or cores / workers)",
@@ -211,10 +211,10 @@ class RunConfig(Frozen):
         ge=1,
     )
     revision: str | None = setting("branch, tag or commit on the hub", None, "R")
-    offline: bool = setting("never use the network", False)
+    offline: bool = setting("make no network requests", False)
     trust_remote_code: bool = setting("run Python code in a model's folder", False)
-    all_tasks: bool = setting("tables also of tasks and probes of earlier runs", False)
-    dry_run: bool = setting("say what would be computed", False)
+    all_tasks: bool = setting("also print the tasks and probes of earlier runs", False)
+    dry_run: bool = setting("only list what would be computed", False)
     options: dict[str, dict[str, Any]] = setting(
         "options of measurements, by measurement", default_factory=dict
     )

@@ -7,7 +7,6 @@ with nothing left to compute does without it.
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -214,12 +213,10 @@ class LazyModel:
             from probes.extraction.reading.vector_files import read_vectors
 
             assert self.corpus is not None
-            clock = time.perf_counter()
             vectors = read_vectors(self.source, self.corpus.value)
-            announce_given(vectors.info, self.source, time.perf_counter() - clock)
+            announce_given(vectors.info, self.source)
             # Given vectors have all that is asked of an encoder whose texts are known.
             return cast("Encoder", vectors)
-        clock = time.perf_counter()
         remedy = "use --dtype bfloat16, another --device, a smaller model, or free some memory."
         with explain_out_of_memory(f"loading {self.source.name}", remedy):
             encoder = load_encoder(
@@ -231,7 +228,7 @@ class LazyModel:
                 planned=self.config.dry_run,
             )
         if not self.config.dry_run:
-            announce_model(encoder, self.source, time.perf_counter() - clock)
+            announce_model(encoder, self.source, is_twin=self.is_twin)
         return encoder
 
     @property
@@ -324,10 +321,9 @@ class LazyCorpus:
 
     @cached_property
     def value(self) -> Corpus:
-        """The sentences; counts and fingerprint are printed when they are read."""
-        clock = time.perf_counter()
+        """The sentences; their counts are printed when they are read."""
         corpus = self.source.load()
-        announce_corpus(corpus, time.perf_counter() - clock, self.source.group)
+        announce_corpus(corpus, self.source.group)
         return corpus
 
 

@@ -39,6 +39,8 @@ def make_records(
     stages, ended = list(stages_of(runs)), set[Job]()
     remaining = [stage.remaining() for stage in stages]
     n_jobs = sum(len(stage.jobs()) for stage in stages)
+    # Helpers go through the same loop.
+    say = progress.detail if progress.forward else progress.say
     with running(engine or engine_for(runs)) as at, progress.bar("run", n_jobs, "record") as bar:
 
         def make(jobs: Sequence[Job]) -> list[Job]:
@@ -52,19 +54,22 @@ def make_records(
                     bar.update()
             return busy_jobs
 
-        for number, stage in enumerate(stages):
+        for number, stage in enumerate(stages, 1):
             clock, jobs = time.perf_counter(), stage.remaining()
             bar.total -= len(stage.jobs()) - len(jobs)  # the others are there
-            bar.refresh()
-            if number and jobs:
-                line = f"stage   {stage.title} · {counted(len(jobs), 'record')}"
-                progress.say(line, "stage", measurement=stage.measurement)
+            bar.set_description(stage.title)
+            line = f"stage   {number} of {len(stages)} · {stage.title} · "
+            about = {"measurement": stage.measurement, "records": len(jobs)}
+            if jobs:  # the bar says it in a terminal
+                say_begin = say if bar.disable else progress.detail
+                say_begin(f"{line}{counted(len(jobs), 'record')}", "stage", **about)
             busy_jobs = make(jobs)
             while busy_jobs and stage.measurement == SCORES:
                 wait_for(runs, busy_jobs[0])
                 busy_jobs = make(stage.remaining())
-            progress.detail(f"stage   {stage.title} · {time.perf_counter() - clock:.1f} s")
-            if stage.measurement == SCORES and any(remaining[number:]) and stage != stages[-1]:
+            if jobs and not busy_jobs:
+                say(f"{line}done in {time.perf_counter() - clock:.1f} s", "stage done", **about)
+            if stage.measurement == SCORES and any(remaining[number - 1 :]) and stage != stages[-1]:
                 show(stage)
         while busy_jobs := [job for stage in stages for job in make(stage.remaining())]:
             wait_for(runs, busy_jobs[0])

@@ -11,7 +11,7 @@ from typing import TypeVar, get_type_hints
 from pydantic import ValidationError
 
 from probes.common.errors import UserError, first_fault, quoted
-from probes.common.registry import did_you_mean
+from probes.common.registry import did_you_mean, nearest
 from probes.data.find import require_known
 from probes.data.sources import Source
 from probes.measurements.measurement import (
@@ -217,7 +217,9 @@ def _require_measurements(config: RunConfig) -> None:
     ):
         for name in names:
             if name not in allowed:
-                raise UserError(f"--{flag} {name}: no such {noun}. {did_you_mean(name, allowed)}")
+                near = "scores" if name in ("probe", "probing") else nearest(name, allowed)
+                hint = f"Did you mean {near!r}?" if near else "--list-measurements lists all."
+                raise UserError(f"--{flag} {name}: no such {noun}. {hint}")
 
 
 def _with_named_evidence(config: RunConfig) -> RunConfig:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,7 +24,7 @@ from rich.console import Console, JustifyMethod
 from rich.text import Text
 
 from probes.common.errors import UserError, printable_lines
-from probes.common.terminal import output_console
+from probes.common.terminal import output_console, wrapped
 from probes.tables.colours import shade
 from probes.tables.latex import latex
 from probes.tables.table import MARKS, NOTHING, Cell, Table, cell_text, csv_line
@@ -310,7 +311,8 @@ class Printer:
     def say(self, text: str, style: str = "", *, quiet: bool = False) -> None:
         """Print a line beside the tables, which stay alone on standard output in other formats."""
         console = output_console(quiet, stderr=not self.immediate)
-        console.print(Text(printable_lines(text), style), soft_wrap=True)
+        width = console.width if console.is_terminal else sys.maxsize
+        console.print(Text(wrapped(printable_lines(text), width, 2), style), soft_wrap=True)
 
     @contextmanager
     def printing(self, form: str, *, wide: bool = False) -> Iterator[None]:

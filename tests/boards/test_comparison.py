@@ -83,8 +83,8 @@ def test_the_table_has_p_only_where_something_is_tested(trained):
     usual = ("task", "model", "layer", "score", "difference")
     assert table.heads == (*usual, *["p"] * trained)
     first, second = table.texts
-    assert table.notes[1] == "n: pos 200."
-    assert first == ("pos (accuracy)", "high", "2", "90.0", "", *[""] * trained)
+    assert table.notes[1] == "pos (accuracy), n = 200."
+    assert first == ("pos", "high", "2", "90.0", "", *[""] * trained)
     assert second[:4] == ("", "low", "2", "50.0")
     assert second[4].startswith("−40.0 [")
     assert second[5:] == ("<.001",) * trained

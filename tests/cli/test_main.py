@@ -27,6 +27,28 @@ def test_the_version_is_printed(command, capsys):
     assert capsys.readouterr().out == f"probing-suite {probes.__version__}\n"
 
 
+def test_help_begins_with_examples_and_leaves_out_rare_options(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def printed(flag):
+        with contextlib.suppress(SystemExit):
+            main([flag])
+        return capsys.readouterr().out
+
+    short, whole = printed("--help"), printed("--help-all")
+    assert short.startswith("usage: python run_probes.py --model M [--corpus C] [--tasks T,…] [opt")
+    assert short.splitlines()[1] == ""
+    parts = [short.index(x) for x in ("examples:", "models:", "processes:", "help and output:")]
+    assert parts == sorted(parts)
+    assert max(map(len, short.splitlines())) <= 80
+    for flag in ("--engine", "--address", "--steering-doses", "--cloze-word-ends"):
+        assert flag not in short
+        assert f"\n  {flag} " in whole
+    assert "-2.0,-1.0,-0.5,0.5,1.0,2.0)" in whole
+    assert "(default: )" not in whole
+    assert "(default: true)" in " ".join(whole.split())
+
+
 QUESTIONS = {
     "--help": "leaderboard",
     "run --help": "--tasks",

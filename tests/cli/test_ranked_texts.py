@@ -260,7 +260,7 @@ def test_with_transfer_everything_is_printed_once(tiny_bert, corpora, tmp_path, 
     said = " ".join(capsys.readouterr().out.split())
     for name in ("a", "b"):
         scores = f"tiny-bert · {name} · linear probe · test"
-        assert said.count(f"{scores} · scores so far") == 1
+        assert said.count(f"{scores} · preliminary") == 1
         assert said.count(scores) == 2
         evidence = f"tiny-bert · {name} · linear probe · negatives threshold · mood@mean · from"
         assert said.count(evidence) == 1

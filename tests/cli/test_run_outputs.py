@@ -303,8 +303,7 @@ def test_a_score_that_no_sentence_defines_has_no_best_layer(tiny_bert, tmp_path,
         (corpus / f"c-{split}.conllu").write_text(f"{words}\n" * 3)
     run(tiny_bert, tmp_path, corpus=str(corpus), tasks=("depth",), probes=("linear",))
     said = capsys.readouterr()
-    assert "depth · linear · no best layer, because nspr is undefined on dev · " in said.err
-    assert "nspr covers 0 test sentences" in said.err
+    assert "- depth has no best layer: no score on dev is defined." in said.out
     (table,) = (tmp_path / "results").rglob("layers.md")
     assert "| –" in table.read_text()
     assert "*" not in "".join(x for x in table.read_text().splitlines() if x.startswith("|"))

@@ -112,8 +112,14 @@ def command(tiny_bert, tmp_path):
     return command
 
 
-def test_stages_are_announced_with_their_records_in_the_order_that_is_asked_for(
-    command, capsys, monkeypatch
+def steps_said(said):
+    """Lines on stages and records, without times and numbers of best layers."""
+    lines = [line for line in said.splitlines() if line.startswith(("stage ", "done "))]
+    return [re.sub(r"( · best layer.*| · [\d.]+ s| in [\d.]+ s)$", "", x[8:]) for x in lines]
+
+
+def test_stages_are_announced_in_the_order_that_is_asked_for(
+    command, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setenv("COLUMNS", "100")
     assert command("--evidence", "selectivity,training_variance") == 0
@@ -121,26 +127,42 @@ def test_stages_are_announced_with_their_records_in_the_order_that_is_asked_for(
     # Before the evidence, and at the end.
     title = "tiny-bert · sample, limit 40 · linear probe · test"
     _, first, second = " ".join(printed.out.split()).split(title)
-    assert first.startswith(" · scores so far")
-    assert "☆ not separable" not in first  # which takes training variance
-    assert "so far" not in second
-    said = printed.err.splitlines()
-    steps = [line for line in said if line.startswith(("stage ", "done "))]
-    titles = [re.sub(r" · (best layer|about|[\d.]+ s).*", "", line[8:]) for line in steps]
-    assert titles == [
-        "pos · linear",
-        "depth · linear",
-        "selectivity · 2 records",
-        "pos · linear · selectivity",
-        "depth · linear · selectivity",
-        "training variance · 2 records",
-        "pos · linear · training_variance",
-        "depth · linear · training_variance",
+    assert first.startswith(" · preliminary")
+    assert "floor" in first
+    assert "± half" not in first
+    assert "preliminary" not in second
+    assert "± half" in second
+    stages = "scores of linear probes", "selectivity", "training variance"
+    assert steps_said(printed.err) == [
+        f"{number} of 3 · {title} · {end}"
+        for number, title in enumerate(stages, 1)
+        for end in ("2 records", "done")
     ]
-    assert said[-2].startswith("results ")
-    assert said[-1].startswith("next    python -m probes report ")
+    folder = next((tmp_path / "results").glob("tiny-bert-*/sample"))
+    # The sentences are those of layers.md, in whole lines where there is no terminal.
+    written = (folder / "layers.md").read_text().splitlines()
+    sentences = [x.replace("\\", "") for x in written if x.startswith(("- pos is", "- depth is"))]
+    assert len(sentences) == 2
+    assert printed.out.splitlines()[-3:] == [title.removesuffix(" · test"), *sentences]
+    assert printed.err.splitlines()[-4:] == [
+        f"results {folder}",
+        f"tables  {folder / 'layers.md'}",
+        f"picture {folder / 'layers.png'}",
+        f"next    python -m probes report {tmp_path / 'results'}",
+    ]
     assert command("--evidence", "none") == 0
     (*_, last) = capsys.readouterr().err.splitlines()
     assert last == (
         "next    the same command without --evidence none adds the evidence behind these scores"
     )
+
+
+def test_each_record_is_announced_if_asked_for(command, capsys):
+    assert command("--evidence", "selectivity", "-v") == 0
+    steps = steps_said(capsys.readouterr().err)
+    assert [x for x in steps if not re.match(r"\d of \d", x)] == [
+        "pos · linear",
+        "depth · linear",
+        "pos · linear · selectivity",
+        "depth · linear · selectivity",
+    ]

@@ -310,8 +310,9 @@ def test_codes_in_a_sparse_matrix_have_the_scores_of_a_dense_one(tmp_path, monke
 
 def test_noise_is_not_above_the_floor_and_flags_are_not_named(tmp_path, capsys):
     probed(probes.Vectors({0: X, 1: X}, Y, types=Y.astype(str)), tmp_path)
-    said = capsys.readouterr().err
-    assert "best layer 0, not significantly above the floor · " in said
+    printed = capsys.readouterr()
+    said = printed.err
+    assert " is not significantly above the floor of " in printed.out
     assert " · a class per example, accuracy" in said
     assert "next    the call without evidence='none' adds the evidence behind these scores" in said
 

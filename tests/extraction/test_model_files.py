@@ -115,8 +115,8 @@ def test_revisions_have_one_random_twin(revisions):
     ("name", "revision", "said"),
     [
         ("bert-base-uncased@step1000", "main", "^--revision main: --model bert-base-uncased@step1000 already names a revision; give only one"),
-        ("bert-base-uncased@step9", None, r"^--model bert-base-uncased@step9: not in the local hub cache\."),
-        ("bert-base-uncased", "step9", r"^--model bert-base-uncased --revision step9: not in the local hub cache\."),
+        ("bert-base-uncased@step9", None, r"^--model bert-base-uncased@step9: not in the local hub cache; drop --offline to download it\."),
+        ("bert-base-uncased", "step9", r"^--model bert-base-uncased --revision step9: not in the local hub cache; drop --offline to download it\."),
         ("bert-base-uncased@", None, "^--model bert-base-uncased@: give a hub id, @, and a branch"),
         ("@step1000", None, "^--model @step1000: give a hub id, @, and a branch"),
     ],

@@ -192,7 +192,7 @@ def test_the_adapter_is_said_where_the_model_has_no_default(prefix, tmp_path, ca
     german = source.in_language("de")
     assert german is not None
     encoder = load_encoder(german, device="cpu")
-    announce_model(encoder, german, 0.0)
+    announce_model(encoder, german)
     assert " · reads de_DE · " in capsys.readouterr().err
     assert encoder.notes == {"language of all texts": "de_DE"}
     if not prefix:

@@ -247,7 +247,7 @@ def of_scores(context):
     assert {f"{task}-linear-scores" for task in ("pos", "depth")} <= {x for _, x in made(tmp_path)}
     lines = lines_of(capsys)
     failed = [i for i, x in enumerate(lines) if x.startswith("failed ")]
-    done = [i for i, x in enumerate(lines) if x.startswith("done ")]
+    done = [i for i, x in enumerate(lines) if " · done in " in x]
     assert [lines[i] for i in failed] == [f"failed  pos · linear · answers: {NO_HEAD}"]
     assert max(failed) < min(done)
 

@@ -39,7 +39,7 @@ def test_any_number_of_workers_finds_the_same(tiny_bert, small_sample, tmp_path,
     asked += ["--measurements", "probes,norms", "--evidence", "standard"]
     tables = []
     for n in ("1", "2"):
-        assert main(flags(tiny_bert, small_sample, tmp_path / n, *asked, "--workers", n)) == 0
+        assert main(flags(tiny_bert, small_sample, tmp_path / n, *asked, "--workers", n, "-v")) == 0
         said = capsys.readouterr()
         tables.append(re.sub(rf"{tmp_path}/\d", "", said.out))
         records = sorted(x.name for x in (tmp_path / n / "results").rglob("*-????????.json"))

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from probes.cli.arguments import add_format, path_argument
+from probes.cli.arguments import add_format, add_setting
 from probes.common import kept_values
 from probes.common.errors import UserError, counted, listed
-from probes.common.files import default_cache
 from probes.common.locks import SUFFIX, BusyError, locked, unused
 from probes.data import stored_corpora
 from probes.extraction.reading.store import (
@@ -69,13 +68,7 @@ class Entry:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
-    add(
-        "--cache-dir",
-        type=path_argument,
-        default=default_cache(),
-        metavar="DIR",
-        help="folder of the cache (PROBES_CACHE_DIR)",
-    )
+    add_setting(parser, "cache_dir")
     add(
         "--prune",
         choices=("all", BROKEN),

@@ -8,19 +8,28 @@ from pathlib import Path
 
 from probes.boards.shown_together import corpus_records_of
 from probes.cli.arguments import add_folders, add_places, names, path_argument
-from probes.cli.chart_files import figure, figure_names
+from probes.cli.chart_files import figure, figures_table
 from probes.cli.results import FORMATS, only, records_below
 from probes.common.errors import UserError, names_in
-from probes.common.registry import did_you_mean
 from probes.frames.joined_results import results_with_evidence
 from probes.measurements.catalogue import registered_commands
+from probes.tables.printing import printer
+
+
+class _List(argparse.Action):
+    """`--list`: it needs none of the other arguments."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *values: object) -> None:
+        printer.show([figures_table()])
+        parser.exit()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
     family_figures = registered_commands("figures")
-    add("kind", metavar="FIGURE", help=", ".join([*figure_names(), *family_figures]))
+    add("--list", action=_List, nargs=0, help="list the figures and exit")
+    add("kind", metavar="FIGURE", help="a figure of --list, such as curves")
     add_folders(parser)
     add(
         "-o",
@@ -68,11 +77,6 @@ def run(options: argparse.Namespace) -> int:
     if options.output.suffix.lower() not in FORMATS:
         raise UserError(f"{options.output}: the name must end in one of {', '.join(FORMATS)}.")
     family_figures = registered_commands("figures")
-    if options.kind not in (kinds := [*figure_names(), *family_figures]):
-        raise UserError(
-            f"No figure is called {options.kind!r}. {did_you_mean(options.kind, kinds)} Figures of "
-            "a plug-in need its file with --include."
-        )
     # The drawing library is slow to import.
     from probes.tables import figures
     from probes.tables.charts import INCH, WIDTHS, Style

@@ -18,8 +18,8 @@ class WordOptions(Frozen):
 
     word_ends: bool = Field(
         default=True,
-        description="count the end of a word as part of it, for causal models whose tokens begin "
-        "with a space: true or false",
+        description="whether the end of a word counts as part of it, in causal models whose "
+        "tokens begin with a space: true or false",
     )
 
 
@@ -27,7 +27,7 @@ class ItemOptions(WordOptions):
     """Options of `pairs` and `completion`."""
 
     malformed: bool = Field(
-        default=False, description="also measure shuffled and cut texts: true or false"
+        default=False, description="whether to measure shuffled and cut texts, too: true or false"
     )
 
 

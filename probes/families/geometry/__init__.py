@@ -28,10 +28,10 @@ class GeometryOptions(Frozen):
     """Options of `geometry`."""
 
     seed: int = Field(
-        default=0, ge=0, le=MOST_SEED, description="seed of random words and of k-means"
+        default=0, ge=0, le=MOST_SEED, description="seed of the choice of words and of k-means"
     )
     least: int = Field(
-        default=5, ge=2, description="sentences a word type must occur in to be measured"
+        default=5, ge=2, description="least number of sentences in which a word occurs"
     )
 
 
@@ -55,8 +55,7 @@ class ParallelSentencesOptions(Frozen):
 
     files: Annotated[tuple[Path, ...], BeforeValidator(_files), PlainSerializer(_digests)] = Field(
         default=(),
-        description="CoNLL-U files of translations with the sent_id of the corpus, separated by "
-        "commas",
+        description="CoNLL-U files, separated by commas, with translations under the same sent_id",
     )
 
 

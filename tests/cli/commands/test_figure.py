@@ -6,6 +6,7 @@ from corpus_records import corpus_record, geometry, store_record
 from drawn import column, data_of
 
 import probes
+from probes.__main__ import main
 from probes.cli.chart_files import figure_names
 from probes.measurements.plugins import load_file
 from probes.records.row import Row, Rows
@@ -62,6 +63,18 @@ def test_records_that_cannot_stand_together_are_refused_in_one_line(tmp_path, dr
 
 def test_each_figure_has_a_name_of_its_own():
     assert len(set(figure_names())) == len(figure_names())
+
+
+def test_all_figures_are_listed(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    with pytest.raises(SystemExit) as ended:
+        main(["figure", "--list"])
+    assert not ended.value.code
+    lines = capsys.readouterr().out.splitlines()
+    names = {line.split(maxsplit=1)[0] for line in lines[3:] if line and line[0] != " "}
+    assert names == {*figure_names(), "tree"}
+    (line,) = (x for x in lines if x.startswith("conditional_points "))
+    assert line.split(maxsplit=1)[1].split("  ")[0] == "Points that a layer adds to layer 0"
 
 
 def test_what_is_missing_is_said(tmp_path, draws):
