@@ -52,8 +52,6 @@ LABELS, CONTROL, RANDOM = "labels", "control task", "random"
 SHUFFLED = "shuffled labels"
 """Values of ``eraser``, and of ``less``, the control whose drop is subtracted."""
 
-_NO_LOSS = "The loss of chats, and of other texts with special tokens, is left out."
-
 _FROM_LAST = {"at": PlacesOf("unbiased_cka"), "probes": "own"}
 
 _LABELS = {"eraser": LABELS, "less": (CONTROL, SHUFFLED)}
@@ -118,7 +116,7 @@ def erasure(context: ModelContext) -> Measured:
 
     options = context.options
     sample = sampled_sentences(len(context.corpus.splits["test"]), options.sentences)
-    samples, notes = probed_samples(context, sample, texts=True)
+    samples, notes = probed_samples(context, sample)
     questions = questions_in(context, "test", sample)
     rows: list[Row] = []
     for task in samples:
@@ -126,7 +124,7 @@ def erasure(context: ModelContext) -> Measured:
         if not targets:
             notes.append(f"{task.name} has no control task: {NO_TYPES}.")
         passes, sizes = _erasures(task, control, targets)
-        compared = list(predict_in_passes(context, samples, passes, task.view, task.position))
+        compared = list(predict_in_passes(context, samples, passes, task))
         for task_sample in samples:
             whose = "own" if task_sample is task else "other"
             compared += task_sample.rows(passes, DROP, fit="frozen", probes=whose)
@@ -134,8 +132,6 @@ def erasure(context: ModelContext) -> Measured:
         try:
             rows += own_answers(context, passes, questions)
             if task.position:
-                if not questions.texts:
-                    notes.append(_NO_LOSS)
                 rows += _answers_of_texts(context, task, passes, notes)
         except NoHeadError:
             notes.append(NO_HEAD)
