@@ -72,7 +72,7 @@ _UNRELATED = (
     "interchange",
     of="model",
     after="scores",
-    version=2,
+    version=3,
     items="pairs",
     options=InterchangeOptions,
     head="needed",
@@ -107,14 +107,16 @@ _UNRELATED = (
               note="Share of pairs whose answer becomes the source's. Positions: the tokens in the "
               "title of the panel."),
         Lines("interchanged", RATIO, line="direction", apart="at", where=_POOLED),
+        Lines("interchanged_texts", RATIO, line="direction", apart="exchanged", where=_OF_TEXTS),
     ),
     use_columns=tuple(
         UseColumn(name,
                   "Interchanged: share of answers that follow the source if the last (or masked) "
                   "token's state at this layer is the source's, or its part along the mean "
                   "difference.",
-                  FLIPPED, {**_POOLED, "direction": direction, "at": (LAST, MASKED)}, task=TASK)
+                  FLIPPED, {**where, "direction": direction, "at": (LAST, MASKED)}, **of)
         for name, direction in (("interchanged", WHOLE_VECTOR), ("along one direction", MEAN))
+        for where, of in ((_POOLED, {"task": TASK}), (_OF_TEXTS, {"axis": "exchanged"}))
     ),
 )  # fmt: skip
 def interchange(context: ModelContext) -> Measured:

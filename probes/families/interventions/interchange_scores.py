@@ -94,7 +94,10 @@ class ParadigmScores(NamedTuple):
             cells = [(layer, {**at, **of_scale}) for layer, at in product(layers, axes)]
             values = values[:, :, i].reshape(-1, len(index)).T  # (n, layers × places)
             tested = enough and metric == RATIO and answers != ARBITRARY
-            yield from exchange_rows(metric, values, strata, group, cells, tested=tested)
+            for row in exchange_rows(metric, values, strata, group, cells, tested=tested):
+                # Arbitrary tokens move in either direction, so that own ones move less by chance.
+                less = answers == DIFFERENCE and row.p is not None and (row.value or 0) <= 0
+                yield row._replace(p=1.0) if less else row
 
     @property
     def words(self) -> list[str]:

@@ -6,6 +6,7 @@ answers are given, one for each class.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,6 +47,12 @@ if TYPE_CHECKING:
 
 FLAG = "--interchange-answers"
 
+_DRAWN = 8
+"""Texts drawn for each that is used, to find some of different documents."""
+
+_UNITS = "independent pairs of texts", "texts"
+"""Words for what is resampled, and averaged."""
+
 SAME_CLASS = "same class"
 """Control: the whole state of a source of the base's own class."""
 
@@ -68,12 +75,22 @@ class TextStates(NamedTuple):
 
     @classmethod
     def of(cls, context: ModelContext, task: TaskContext, split: str, n: int) -> TextStates:
-        """Up to n random texts of a split whose labels train has; see `text_prompts`."""
+        """Up to n random texts of a split whose labels train has; see `text_prompts`.
+
+        They are of as many documents as possible.
+        """
         from probes.families.interventions.readouts import ContinuationLogits
 
-        prompts, examples = text_prompts(context, task, split, n, FLAG)
+        prompts, examples = text_prompts(context, task, split, _DRAWN * n, FLAG)
         classes = task.examples.targets(split)[examples]
-        prompts, classes = prompts.some(np.flatnonzero(classes >= 0)), classes[classes >= 0]
+        seen: Counter[str] = Counter()
+        turn = []
+        for document, _ in prompts.units:
+            seen[document] += 1
+            turn.append(seen[document])
+        in_turn = np.argsort(turn, kind="stable")
+        chosen = in_turn[classes[in_turn] >= 0][:n]
+        prompts, classes = prompts.some(chosen), classes[chosen]
         view, columns = view_over(prompts.texts, "written"), prompts.columns
         collector = ContinuationLogits(prompts.ends, columns, context.layers, None)
         ((_, arrays),) = read_passes(context, [ChangedPass()], view, collector)
@@ -119,18 +136,24 @@ def _task_rows(context: ModelContext, task: TaskContext) -> tuple[list[Row], int
     side, bases = 2 * pool.classes - 1, pool.prompts.some(np.arange(n))
     odds, is_right = _exchanged_log_odds(context, train, pool, sources), side * pool.log_odds > 0
     right = is_right[:n] & is_right[sources[False]]
-    rows = _rows(context, task, bases, odds * side[:n], right)
+    rows = _rows(context, task, pool, sources, odds * side[:n], right)
     of_pairs = f"Of {n:,} pairs of texts, {right.sum():,} were answered right."
     return list(rows), n, f"{about_answers(context, task, bases)} {of_pairs}"
 
 
 def _sources(classes: Ints, n: int, *, own_class: bool) -> Ints:
-    """Sources of the first n texts, of their own class or of the other, in turn; never itself."""
+    """Sources of the first n texts, of their own class or of the other, in turn; never itself.
+
+    Those that are no bases come first: if two texts are each other's source, the effects of both
+    exchanges are the same.
+    """
     sources = np.zeros(n, dtype=np.int64)
     for k in (0, 1):
         of_class = np.flatnonzero(classes[:n] == k)
         candidates = np.flatnonzero(classes == (k if own_class else 1 - k))
-        sources[of_class] = candidates[(np.arange(len(of_class)) + own_class) % len(candidates)]
+        first = int((candidates < n).sum())
+        first += own_class and first == len(candidates)
+        sources[of_class] = candidates[(np.arange(len(of_class)) + first) % len(candidates)]
     return sources
 
 
@@ -172,28 +195,34 @@ def _exchanged_log_odds(
 def _rows(
     context: ModelContext,
     task: TaskContext,
-    bases: Prompts,
+    pool: TextStates,
+    sources: Mapping[bool, Ints],
     log_odds: Floats,
     right: NDArray[np.bool_],
 ) -> Iterator[Row]:
-    """Means over bases, whose documents are resampled; p is corrected over layers.
+    """Means over bases; p is corrected over layers.
+
+    Pairs that have a document in common, also by way of others, are resampled together.
 
     Args:
         log_odds: of the answer of the base's label against the other; see `_exchanged_log_odds`.
         right: whether base and source were answered right. Shape (bases,).
     """
-    strata = Strata.of(resampling_units(bases.units), [""] * len(bases.units))
-    everything, layers = np.arange(len(bases.units)), context.layers
-    enough = strata.n_clusters(everything) >= FEWEST
+    everything, layers, documents = np.arange(len(right)), context.layers, pool.prompts.units
     before, changed = log_odds[0], log_odds[1:].reshape(len(layers), len(_NAMES), -1)
-    units = task.examples.splits["test"].partition.clusters, "texts"
     at = {"exchanged": task.task.name, "at": LAST if context.model.causal else MASKED}
     for i, name in enumerate(_NAMES):
+        pairs = enumerate(sources[name == SAME_CLASS])
+        units = resampling_units([(documents[x][0], documents[y][0]) for x, y in pairs])
+        strata = Strata.of(units, [""] * len(units))
+        enough = strata.n_clusters(everything) >= FEWEST
         cells = [(layer, {**at, "direction": name, "answers": OWN}) for layer in layers]
         ratio, follows = (before - changed[:, i]).T, ((1 - np.sign(changed[:, i])) / 2).T
-        yield from exchange_rows(
-            RATIO, ratio, strata, everything, cells, tested=enough, words=units
-        )
-        yield from exchange_rows(
-            FLIPPED, follows, strata, np.flatnonzero(right), cells, tested=False, words=units
-        )
+        for metric, values, group in (
+            (RATIO, ratio, everything),
+            (FLIPPED, follows, np.flatnonzero(right)),
+        ):
+            tested = enough and metric == RATIO
+            yield from exchange_rows(
+                metric, values, strata, group, cells, tested=tested, words=_UNITS
+            )

@@ -1,5 +1,7 @@
 """Interchange of the last token of texts, by hooks on a plain model, and by hand."""
 
+import json
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +11,7 @@ from measuring import command_line, measure
 from test_steering import ANSWERS, TEXTS, texts  # noqa: F401
 from test_text_erasure import PlainModel
 
-from probes.cli.main import main
+from probes.__main__ import main
 from probes.common.errors import UserError
 from probes.families.interventions import ErasureOptions, InterchangeOptions
 from probes.families.interventions import interchange_texts as module
@@ -115,8 +117,12 @@ def test_the_last_tokens_state_is_exchanged_as_in_a_plain_model(measured):
             assert (row.n, flipped.n) == (30, right.sum())
             assert row.axes["exchanged"] == "label@last"
             assert row.axes["at"] == LAST
-            assert row.p is not None
-            assert row.low < row.value < row.high
+            # All 30 texts are bases, and most pairs are each other's source.
+            assert (row.p, row.low, row.why) == (
+                None,
+                None,
+                "fewer than 20 independent pairs of texts",
+            )
     assert measured.rows[RATIO, WHOLE, 2].value != measured.rows[RATIO, MEAN, 2].value
 
 
@@ -146,6 +152,14 @@ def test_sources_are_of_the_right_class_and_come_once_where_they_can(measured):
     assert len(set(other.tolist())) == 2 * fewer
 
 
+def test_sources_are_no_bases_where_others_are_left():
+    classes = np.array([0, 1, 0, 1, 1, 1, 0, 0, 1, 0])
+    assert module._sources(classes, 4, own_class=False).tolist() == [4, 6, 5, 7]
+    assert module._sources(classes, 4, own_class=True).tolist() == [6, 4, 7, 5]
+    assert module._sources(classes[:3], 3, own_class=False).tolist() == [1, 0, 1]
+    assert module._sources(classes[:4], 4, own_class=True).tolist() == [2, 3, 0, 1]
+
+
 def test_controls_and_directions_are_all_there(measured):
     names = {x.axes["direction"] for x in measured.run.record.rows}
     assert names == {WHOLE, MEAN, PROBE, LEACE, SHUFFLED, RANDOM, SAME_CLASS}
@@ -153,6 +167,20 @@ def test_controls_and_directions_are_all_there(measured):
     assert "'many' is the positive class, with the answer ' dance'; the other is ' laugh'." in note
     right = measured.rows[FLIPPED, WHOLE, 0].n
     assert f"Of 30 pairs of texts, {right} were answered right." in note
+
+
+def test_by_use_and_a_chart_show_what_follows_the_last_token(measured, capsys):
+    folder = measured.run.folder / "results"
+    assert main(["show", str(folder), "--by", "use", "--format", "json"]) == 0
+    (table,) = json.loads(capsys.readouterr().out)
+    heads = [x.split("\n")[0] for x in table["columns"]]
+    assert heads[1:] == ["decodable", "interchanged", "along one direction"]
+    for layer, name in product(LAYERS, (WHOLE, MEAN)):
+        cell = table["rows"][layer][2 + (name == MEAN)]
+        assert cell == pytest.approx(measured.rows[FLIPPED, name, layer].value)
+    path = measured.run.folder / "interchange.svg"
+    assert main(["figure", "interchanged_texts", str(folder), "-o", str(path)]) == 0
+    assert SAME_CLASS in path.read_text()
 
 
 def test_of_states_that_are_all_equal_no_direction_is_exchanged():
