@@ -6,8 +6,9 @@ answers are given, one for each class.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 FLAG = "--interchange-answers"
 
 _DRAWN = 8
-"""Texts drawn for each that is used, to find some of different documents."""
+"""Texts drawn for each that is used, to find some of either class and of different documents."""
 
 _UNITS = "independent pairs of texts", "texts"
 """Words for what is resampled, and averaged."""
@@ -77,25 +78,27 @@ class TextStates(NamedTuple):
     def of(cls, context: ModelContext, task: TaskContext, split: str, n: int) -> TextStates:
         """Up to n random texts of a split whose labels train has; see `text_prompts`.
 
-        They are of as many documents as possible.
+        Classes take turns, and each has texts of as many documents as possible.
         """
         from probes.families.interventions.readouts import ContinuationLogits
 
         prompts, examples = text_prompts(context, task, split, _DRAWN * n, FLAG)
         classes = task.examples.targets(split)[examples]
-        seen: Counter[str] = Counter()
-        turn = []
-        for document, _ in prompts.units:
-            seen[document] += 1
-            turn.append(seen[document])
-        in_turn = np.argsort(turn, kind="stable")
-        chosen = in_turn[classes[in_turn] >= 0][:n]
+        chosen = np.argsort(_turns([document for document, _ in prompts.units]), kind="stable")
+        chosen = chosen[classes[chosen] >= 0]
+        chosen = chosen[np.argsort(_turns(classes[chosen].tolist()), kind="stable")][:n]
         prompts, classes = prompts.some(chosen), classes[chosen]
         view, columns = view_over(prompts.texts, "written"), prompts.columns
         collector = ContinuationLogits(prompts.ends, columns, context.layers, None)
         ((_, arrays),) = read_passes(context, [ChangedPass()], view, collector)
         logits = arrays["logits"].double().numpy()
         return cls(prompts, classes, arrays["states"][:, :, 0], logits[:, 0] - logits[:, 1])
+
+
+def _turns(names: Sequence[Hashable]) -> list[int]:
+    """How many equal names are before each."""
+    seen: defaultdict[Hashable, count[int]] = defaultdict(count)
+    return [next(seen[name]) for name in names]
 
 
 def interchange_of_texts(context: ModelContext) -> Measured:

@@ -172,12 +172,13 @@ def test_controls_and_directions_are_all_there(measured):
 def test_by_use_and_a_chart_show_what_follows_the_last_token(measured, capsys):
     folder = measured.run.folder / "results"
     assert main(["show", str(folder), "--by", "use", "--format", "json"]) == 0
-    (table,) = json.loads(capsys.readouterr().out)
-    heads = [x.split("\n")[0] for x in table["columns"]]
-    assert heads[1:] == ["decodable", "interchanged", "along one direction"]
-    for layer, name in product(LAYERS, (WHOLE, MEAN)):
-        cell = table["rows"][layer][2 + (name == MEAN)]
-        assert cell == pytest.approx(measured.rows[FLIPPED, name, layer].value)
+    lines = json.loads(capsys.readouterr().out)
+    assert len(lines) == len(LAYERS)
+    for (layer, line), (head, name) in product(
+        enumerate(lines), (("interchanged", WHOLE), ("along one direction", MEAN))
+    ):
+        (value,) = (x for column, x in line.items() if column.startswith(head))
+        assert value == pytest.approx(measured.rows[FLIPPED, name, layer].value)
     path = measured.run.folder / "interchange.svg"
     assert main(["figure", "interchanged_texts", str(folder), "-o", str(path)]) == 0
     assert SAME_CLASS in path.read_text()
@@ -198,7 +199,7 @@ def test_answers_are_needed(texts, tmp_path):  # noqa: F811
 
 def test_words_are_refused(texts, tmp_path, capsys):  # noqa: F811
     line = command_line("interchange", texts / "model", "sample", tmp_path, "--tasks", "pos")
-    main([*line, "--limit", "40", "--probes", "linear", "--evidence", "none"])
+    main(["run", *line, "--limit", "40", "--probes", "linear", "--evidence", "none"])
     assert "pos: only texts of two classes are exchanged" in capsys.readouterr().err
 
 
