@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,17 +16,8 @@ import numpy as np
 
 from probes.examples.examples import NotServedError
 from probes.extraction.reading.views import view_over
-from probes.families.interventions.changes import exchanged, projection
-from probes.families.interventions.controls import random_directions, shuffled_halves
-from probes.families.interventions.directions import (
-    LEACE,
-    MEAN,
-    PROBE,
-    RANDOM,
-    SHUFFLED,
-    WHOLE_VECTOR,
-    class_directions,
-)
+from probes.families.interventions.changes import exchanged_logits
+from probes.families.interventions.directions import COMPONENT, DIRECTIONS, directions
 from probes.families.interventions.experiment import (
     ChangedPass,
     exchange_rows,
@@ -36,7 +28,6 @@ from probes.families.interventions.interchange_scores import FLIPPED, LAST, MASK
 from probes.families.interventions.text_prompts import Prompts, about_answers, text_prompts
 from probes.measurements.measurement import Measured
 from probes.statistics.of_families.strata import Strata
-from probes.statistics.partition import FEWEST
 
 if TYPE_CHECKING:
     import torch
@@ -57,7 +48,7 @@ _UNITS = "independent pairs of texts", "texts"
 SAME_CLASS = "same class"
 """Control: the whole state of a source of the base's own class."""
 
-_NAMES = WHOLE_VECTOR, MEAN, PROBE, LEACE, SHUFFLED, RANDOM, SAME_CLASS
+_NAMES = *(x for x in DIRECTIONS if x != COMPONENT), SAME_CLASS
 
 
 class TextStates(NamedTuple):
@@ -175,22 +166,15 @@ def _exchanged_log_odds(
     from probes.families.interventions.readouts import ContinuationLogits
 
     n = len(sources[False])
-    prompts = pool.prompts.some(np.arange(n))
-    logits = ContinuationLogits(prompts.ends, prompts.columns)
-    # Untouched bases are read in the same batches, lest differences in rounding count as changes.
-    passes = [ChangedPass()]
+    prompts, exchanges = pool.prompts.some(np.arange(n)), []
     for i, layer in enumerate(context.layers):
-        x = train.states[:, i].double().numpy()
-        z, rng = train.classes, np.random.default_rng(layer)
-        mean = x[z == 1].mean(0) - x[z == 0].mean(0)
-        by_name = class_directions(x, z)
-        by_name[SHUFFLED] = projection(shuffled_halves(x, z, n, rng))
-        by_name[RANDOM] = random_directions(mean, n, rng)
+        x, rng = train.states[:, i].double().numpy(), np.random.default_rng(layer)
+        by_name = directions(x, train.classes, n, rng, paired=False)
         for name in _NAMES:
             source = pool.states[sources[name == SAME_CLASS], i]
-            passes.append(exchanged(logits, layer, None, source, by_name.get(name)))
-    read = read_passes(context, passes, view_over(prompts.texts, "written"), logits)
-    by_pass = np.stack([x["logits"].double().numpy() for _, x in read])
+            exchanges.append((layer, None, source, by_name.get(name)))
+    collector = ContinuationLogits(prompts.ends, prompts.columns)
+    by_pass = np.stack(exchanged_logits(context, prompts.texts, collector, exchanges))
     log_odds: Floats = by_pass[..., 0] - by_pass[..., 1]
     return log_odds
 
@@ -218,14 +202,8 @@ def _rows(
         pairs = enumerate(sources[name == SAME_CLASS])
         units = resampling_units([(documents[x][0], documents[y][0]) for x, y in pairs])
         strata = Strata.of(units, [""] * len(units))
-        enough = strata.n_clusters(everything) >= FEWEST
         cells = [(layer, {**at, "direction": name, "answers": OWN}) for layer in layers]
         ratio, follows = (before - changed[:, i]).T, ((1 - np.sign(changed[:, i])) / 2).T
-        for metric, values, group in (
-            (RATIO, ratio, everything),
-            (FLIPPED, follows, np.flatnonzero(right)),
-        ):
-            tested = enough and metric == RATIO
-            yield from exchange_rows(
-                metric, values, strata, group, cells, tested=tested, words=_UNITS
-            )
+        rows = partial(exchange_rows, strata=strata, cells=cells, words=_UNITS)
+        yield from rows(RATIO, ratio, group=everything, tested=True)
+        yield from rows(FLIPPED, follows, group=np.flatnonzero(right), tested=False)
