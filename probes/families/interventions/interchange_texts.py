@@ -7,7 +7,7 @@ answers are given, one for each class.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
@@ -75,9 +75,7 @@ class TextStates(NamedTuple):
 
         prompts, examples = text_prompts(context, task, split, _DRAWN * n, FLAG)
         classes = task.examples.targets(split)[examples]
-        chosen = np.argsort(_turns([document for document, _ in prompts.units]), kind="stable")
-        chosen = chosen[classes[chosen] >= 0]
-        chosen = chosen[np.argsort(_turns(classes[chosen].tolist()), kind="stable")][:n]
+        chosen = _in_turn([document for document, _ in prompts.units], classes)[:n]
         prompts, classes = prompts.some(chosen), classes[chosen]
         view, columns = view_over(prompts.texts, "written"), prompts.columns
         collector = ContinuationLogits(prompts.ends, columns, context.layers, None)
@@ -86,10 +84,16 @@ class TextStates(NamedTuple):
         return cls(prompts, classes, arrays["states"][:, :, 0], logits[:, 0] - logits[:, 1])
 
 
-def _turns(names: Sequence[Hashable]) -> list[int]:
-    """How many equal names are before each."""
-    seen: defaultdict[Hashable, count[int]] = defaultdict(count)
-    return [next(seen[name]) for name in names]
+def _in_turn(documents: Sequence[str], classes: Ints) -> Ints:
+    """Numbers of texts, in turn of either class; of each, one of every document, then a second."""
+
+    def stable(names: Iterable[Hashable]) -> Ints:
+        seen: defaultdict[Hashable, count[int]] = defaultdict(count)
+        return np.argsort([next(seen[name]) for name in names], kind="stable")
+
+    order = stable(documents)
+    order = order[classes[order] >= 0]
+    return order[stable(classes[order].tolist())]
 
 
 def interchange_of_texts(context: ModelContext) -> Measured:

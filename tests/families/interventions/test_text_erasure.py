@@ -21,8 +21,7 @@ from probes.common.errors import UserError
 from probes.data.sentence import Sentence
 from probes.extraction.reading.alignment import WordTokenizer
 from probes.families.interventions.changes import NOTHING
-from probes.families.interventions.erasure import DROP, LABELS, RANDOM, SHUFFLED
-from probes.families.interventions.erasure_answers import ANSWER
+from probes.families.interventions.erasure import ANSWER, DROP, LABELS, RANDOM, SHUFFLED
 from probes.families.interventions.experiment import LOG_ODDS, LOSS
 from probes.families.interventions.readouts import loss_words
 
