@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from probes.families.interventions.changes import Direction, projection
-from probes.families.interventions.controls import (
-    random_directions,
-    shuffled_classes,
-    shuffled_halves,
-)
+from probes.families.interventions.controls import random_directions, shuffled_halves
 from probes.families.interventions.erasers import Moments, leace
 
 if TYPE_CHECKING:
@@ -80,7 +76,7 @@ def directions(
         differences = x[1::2] - x[::2]
         *_, (component, *_) = np.linalg.svd(differences, full_matrices=False)
         by_name[COMPONENT] = projection(component)
-        by_name[SHUFFLED] = shuffled_classes(differences, n, rng)
+        by_name[SHUFFLED] = projection(rng.choice((-1.0, 1.0), (n, len(x) // 2)) @ differences)
     else:
         by_name[SHUFFLED] = projection(shuffled_halves(x, z, n, rng))
     return {**by_name, RANDOM: random_directions(mean, n, rng)}

@@ -171,10 +171,9 @@ def _answers_of_texts(
     if not context.options.answers:
         notes.append(f"What the model answers is left out: give two answers with {flag}.")
         return
-    if task.task.kind != "classification" or len(task.examples.classes) != 2:
-        notes.append(f"{task.task.name}: answers are compared for two classes.")
-        return
     try:
+        if task.task.kind != "classification" or len(task.examples.classes) != 2:
+            raise NotServedError(f"{task.task.name}: answers are compared for two classes")
         prompts, examples = text_prompts(context, task, "test", context.options.sentences, flag)
     except NotServedError as error:
         notes.append(f"{error}.")

@@ -21,11 +21,7 @@ from probes.families.interventions import InterchangeOptions
 from probes.families.interventions.changes import exchanged_logits
 from probes.families.interventions.controls import N_ARBITRARY_PAIRS, arbitrary_tokens
 from probes.families.interventions.directions import DIRECTIONS, MEAN, WHOLE_VECTOR, directions
-from probes.families.interventions.experiment import (
-    ChangedPass,
-    read_passes,
-    resampling_units,
-)
+from probes.families.interventions.experiment import ChangedPass, read_passes, resampling_units
 from probes.families.interventions.interchange_pairs import (
     Pair,
     aligned_pairs,

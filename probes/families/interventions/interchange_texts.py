@@ -42,9 +42,6 @@ FLAG = "--interchange-answers"
 _DRAWN = 8
 """Texts drawn for each that is used, to find some of either class and of different documents."""
 
-_UNITS = "independent pairs of texts", "texts"
-"""Words for what is resampled, and averaged."""
-
 SAME_CLASS = "same class"
 """Control: the whole state of a source of the base's own class."""
 
@@ -208,6 +205,7 @@ def _rows(
         strata = Strata.of(units, [""] * len(units))
         cells = [(layer, {**at, "direction": name, "answers": OWN}) for layer in layers]
         ratio, follows = (before - changed[:, i]).T, ((1 - np.sign(changed[:, i])) / 2).T
-        rows = partial(exchange_rows, strata=strata, cells=cells, words=_UNITS)
+        words = "independent pairs of texts", "texts"
+        rows = partial(exchange_rows, strata=strata, cells=cells, words=words)
         yield from rows(RATIO, ratio, group=everything, tested=True)
         yield from rows(FLIPPED, follows, group=np.flatnonzero(right), tested=False)

@@ -264,11 +264,13 @@ def _rendered_stretches(sentence: Sentence, chats: ChatTemplate) -> tuple[list[s
     """Stretches of a text with its special tokens, and whether each may be a word of a message."""
     added = chats.backend.get_added_tokens_decoder().values()
     special = "|".join(re.escape(x.content) for x in added if x.special) or "(?!)"
-    rendered = chats.render(sentence.words[0]) if sentence.chat else Rendered(sentence.words[0])
-    text, spans = rendered.text, rendered.spans if sentence.chat else [(0, len(sentence.words[0]))]
+    whole = Rendered(sentence.words[0], spans=((0, len(sentence.words[0])),))
+    rendered = chats.render(whole.text) if sentence.chat else whole
+    text, spans = rendered.text, rendered.spans
     stretch = re.compile(rf"{special}|\s*(?!{special})\S+?(?={special}|\s|$)|\s+")
     edges = sorted({0, len(text), *(edge for span in spans for edge in span)})
-    stretches, is_word = [], []
+    stretches: list[str] = []
+    is_word: list[bool] = []
     for start, end in pairwise(edges):
         inside = any(first <= start and end <= last for first, last in spans)
         parts = stretch.findall(text[start:end])
