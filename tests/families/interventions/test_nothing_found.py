@@ -82,9 +82,9 @@ KINDS = "balanced", "a tenth", "documents"
 
 
 def write_texts(path, kind, seed):
-    """Texts of persons with random labels: 240, half of them for test."""
+    """Texts of persons with random labels, half of them for test."""
     rng, lines = np.random.default_rng(seed), []
-    for document in range(80 if kind == "documents" else 240):
+    for document in range(120 if kind == "documents" else 240):
         split = ("train", "dev", "test", "test")[document % 4]
         label = ("few", "many")[rng.random() < (0.1 if kind == "a tenth" else 0.5)]
         shared = " ".join(f"the {x}" for x in rng.choice(NOUNS, 3))
