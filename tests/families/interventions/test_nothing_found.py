@@ -120,4 +120,5 @@ def test_of_texts_with_random_labels_neither_finds_a_use(kind, tmp_path):
     has_whole = ("interchange", "whole", None, None, 0) in tables
     assert has_whole == (kind != "a tenth")
     assert len(tables) >= 15
-    assert np.mean([any(table) for table in tables.values()]) <= 0.05
+    # Of at most 36 tables, of three models, 3 are chance; `test_text_interchange.py` draws more.
+    assert np.mean([any(table) for table in tables.values()]) <= 0.1
