@@ -15,7 +15,7 @@ import torch
 from places import IDS, LENGTHS, MASK, NORMS, PLACES, POST_NORMS, block_of, layers, n_hooks, tiny
 from tiny_models import build
 from tiny_readings import Maps, collected, encoder_of, random_texts
-from transformers import BertForMaskedLM
+from transformers import BertForMaskedLM, Gemma3nForCausalLM, Gemma3nTextConfig
 
 import probes
 from probes.common.errors import UserError
@@ -480,3 +480,37 @@ def test_from_python():
         found = model(input_ids=IDS, attention_mask=MASK).logits
         wanted = other(input_ids=IDS, attention_mask=MASK).logits
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_in_a_model_of_several_streams_what_is_changed_is_exact():
+    """Gemma 3n: skipped blocks, heads and attention; an MLP, which no module gives, is refused."""
+    small = {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 4, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8, "sliding_window": 8}  # fmt: skip
+    streams = {"vocab_size_per_layer_input": 64, "hidden_size_per_layer_input": 8, "laurel_rank": 4, "activation_sparsity_pattern": [0.0] * 4, "num_kv_shared_layers": 0, "layer_types": ["sliding_attention", "full_attention"] * 2}  # fmt: skip
+    torch.manual_seed(3)
+    config = Gemma3nTextConfig(**small, **streams, initializer_range=0.3)
+    model = Gemma3nForCausalLM(config).eval()
+    block, ids = model.model.layers[1], torch.arange(2, 9)[None]
+
+    def logits(*changes: Intervention) -> torch.Tensor:
+        with torch.no_grad(), probes.intervene(model, *changes):
+            return model(input_ids=ids).logits
+
+    def without_head(_: Any, given: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
+        return (given[0] * (torch.arange(16) >= 8),)
+
+    none = Custom("none", 1, Site("attention", 2), torch.zeros_like)
+    cases = {
+        SkipBlock(2): block.register_forward_hook,
+        DisableHead(2, 1, "zero"): block.self_attn.o_proj.register_forward_pre_hook,
+        none: block.post_attention_layernorm.register_forward_hook,
+    }
+    by_hand = (lambda _, given, __: given[0], without_head, lambda _, __, output: output * 0)
+    untouched = logits()
+    for (change, register), hook in zip(cases.items(), by_hand, strict=True):
+        found, handle = logits(change), register(hook)
+        assert_same([found], [logits()])
+        handle.remove()
+        assert not torch.allclose(found, untouched, atol=0.1)
+    for site in ("mid", "mlp"):
+        with pytest.raises(UserError, match="Gemma3nTextModel: "):
+            logits(Custom("none", 1, Site(site, 2), torch.zeros_like))

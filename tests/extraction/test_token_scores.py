@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -359,6 +360,53 @@ def test_known_probabilities_are_found_exactly(kind, plain):
     found = read_scores(encoder, view_of(TEXTS))
     sums = [log_p[tokenizer(x, add_special_tokens=False)["input_ids"]].sum() for x in TEXTS]
     np.testing.assert_allclose(found.log_p, sums, atol=1e-4)
+
+
+# -- texts with special tokens of their own -----------------------------------------------
+
+TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}{% endfor %}"
+)
+"""Writes the start token that the tokenizer would also put before a text."""
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama-3", "gemma3"])
+def test_of_a_chat_the_tokens_of_its_template_are_scored(family):
+    kinds = {
+        "gpt2": "GPT2LMHeadModel",
+        "llama-3": "LlamaForCausalLM",
+        "gemma3": "Gemma3ForCausalLM",
+    }
+    model, tokenizer = build(family, kinds[family])
+    tokenizer.chat_template = TEMPLATE
+    encoder = Encoder(model, tokenizer, name="tiny", device="cpu")
+    chats = [[{"role": "user", "content": x}] for x in ("the birds", "she counts the old boats")]
+    texts = [Text((json.dumps(x),), (0, 1), written=True, chat=True) for x in chats]
+    for chat, its in zip(chats, by_piece(encoder, texts), strict=True):
+        ids = tokenizer.apply_chat_template(chat, return_dict=True)["input_ids"]
+        assert ids[0] == tokenizer.bos_token_id
+        expected = distribution(model, ids)[np.arange(len(ids) - 1), ids[1:]]
+        assert np.isnan(its.log_p[0])
+        np.testing.assert_allclose(its.log_p[1:], expected, atol=1e-4)
+        assert its.rank[0] == -1
+
+
+def test_a_masked_model_scores_a_text_with_special_tokens_by_place():
+    model, tokenizer = build("bert", "BertForMaskedLM")
+    encoder = Encoder(model, tokenizer, name="tiny", device="cpu")
+    text = "[CLS] the old keeper [SEP] counts boats [SEP]"
+    ((log_p, *_),) = by_piece(encoder, [Text((text,), (0, 1), written=True, special=True)])
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    for place, token in enumerate(ids):
+        masked = [*ids[:place], tokenizer.mask_token_id, *ids[place + 1 :]]
+        assert log_p[place] == pytest.approx(distribution(model, masked)[place, token], abs=1e-4)
+
+
+def test_before_a_message_a_space_belongs_to_the_template():
+    parts = "user\n", "the", " old", " keeper"
+    offsets = [(0, 4), (4, 5), (5, 8), (8, 12), (12, 19)]
+    assert stretch_of_pieces(offsets, parts, rendered=True).tolist() == [0, 0, 1, 2, 3]
+    assert stretch_of_pieces(offsets, parts).tolist() == [0, 1, 1, 2, 3]
 
 
 # -- in a store ---------------------------------------------------------------------------

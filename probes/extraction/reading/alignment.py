@@ -218,7 +218,7 @@ class WordTokenizer:
                         f"The text {string[:40]!r} yields no subword, and this tokenizer has no "
                         "unknown token to replace it. Remove the text from the corpus."
                     )
-                owner = stretch_of_pieces(encoding.offsets, text.words)
+                owner = stretch_of_pieces(encoding.offsets, text.words, rendered=text.rendered)
                 if not encoding.ids:
                     owner = np.array([text.kept_span[0]])
                 ids = np.array(encoding.ids or [self._unk_id or 0], dtype=np.int64)
@@ -369,12 +369,15 @@ def word_of_pieces(word_ids: Sequence[int | None], words: Sequence[str]) -> Ints
     )
 
 
-def stretch_of_pieces(offsets: Sequence[tuple[int, int]], stretches: Sequence[str]) -> Ints:
+def stretch_of_pieces(
+    offsets: Sequence[tuple[int, int]], stretches: Sequence[str], *, rendered: bool = False
+) -> Ints:
     """Number of the stretch that contains each piece's first letter. Shape (pieces,).
 
     Args:
         offsets: start and end of each piece in the text.
         stretches: the parts of the text; empty ones have no piece.
+        rendered: count a space as a letter: before a message, it may belong to the template.
 
     Raises:
         UserError: the pieces are out of order.
@@ -386,7 +389,8 @@ def stretch_of_pieces(offsets: Sequence[tuple[int, int]], stretches: Sequence[st
     # the space before their word.
     letter = np.where([char.isspace() for char in text], len(text), np.arange(len(text)))
     letter = np.append(np.minimum.accumulate(letter[::-1])[::-1], len(text))
-    starts = letter[np.array([start for start, _ in offsets], dtype=np.int64)]
+    starts = np.array([start for start, _ in offsets], dtype=np.int64)
+    starts = starts if rendered else letter[starts]
     ends = np.cumsum([len(part) for part in stretches])
     owner: Ints = np.minimum(np.searchsorted(ends, starts, side="right"), len(stretches) - 1)
     if (np.diff(owner) < 0).any():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -35,7 +35,7 @@ from probes.extraction.models.loaded_module import (
     takes_token_types,
     usable_window,
 )
-from probes.extraction.reading.alignment import Pieces, WordTokenizer
+from probes.extraction.reading.alignment import Pieces, TokenTypes, WordTokenizer
 from probes.extraction.reading.attention_maps import (
     AttentionCollector,
     Way,
@@ -59,6 +59,14 @@ from probes.extraction.reading.views import Text
 from probes.extraction.reading.windows import Window, windows_of_text
 from probes.records.header import ModelRecord
 from probes.tasks.task import ReadSite
+
+
+class _Around(NamedTuple):
+    """Ids of the special tokens around each window, and the token types of all its tokens."""
+
+    prefix: Sequence[int]
+    suffix: Sequence[int]
+    types: TokenTypes | None
 
 
 def _n_values(weight: torch.nn.Parameter) -> int:
@@ -294,14 +302,14 @@ class Encoder:
             NotFiniteError, OutOfRangeError: see `WordVectors.finish`.
         """
         batches = self.batches(pieces, batch_tokens)
-        rendered = any(text.rendered for text in shard.texts)
+        around = self._around(collector, shard)
         with ExitStack() as stack:
             if collector.reads_logits:
                 self.lens()  # its check would hand maps to the collector
             if isinstance(collector, AttentionCollector):
                 # The last text is the shortest: longest batches come first.
-                text_windows = self._windows(shard, pieces, batches[-1][-1:], collector)
-                shortest = self._padded(text_windows[:1], collector)
+                text_windows = self._windows(shard, pieces, batches[-1][-1:], collector, around)
+                shortest = self._padded(text_windows[:1], around)
                 way = self._way_to_read(shortest)
                 stack.enter_context(maps_taken(self.model, way, collector.take))
             if collector.applies_head:
@@ -315,13 +323,13 @@ class Encoder:
                 pass_lengths: list[int] = []
                 try:
                     for batch in batches:
-                        text_windows = self._windows(shard, pieces, batch, collector)
-                        windows = collector.copies(text_windows, self._reader(collector))
+                        text_windows = self._windows(shard, pieces, batch, collector, around)
+                        windows = collector.copies(text_windows, self._reader(around))
                         lengths = [len(window.ids) for window in windows]
                         tokens = min(batch_tokens, self._pass_tokens or batch_tokens)
                         for part in split_by_tokens(lengths, tokens):
                             pass_lengths = lengths[part]
-                            padded = self._padded(windows[part], collector, rendered)
+                            padded = self._padded(windows[part], around)
                             collector.prepare(padded)
                             with collector.around(self.model, padded):
                                 # The output has no name: it is freed when memory runs out.
@@ -373,19 +381,9 @@ class Encoder:
                 raise UserError(f"--model {self.info.name}: {error}") from error
         return self.way_to_read_attention
 
-    def _padded(
-        self, windows: Sequence[Window], collector: Collector, rendered: bool = False
-    ) -> PaddedWindows:
-        words = self.words
-        if rendered:  # all special tokens are in the text
-            return pad_windows(windows, self.pad_id)
-        return pad_windows(
-            windows,
-            self.pad_id,
-            n_prefix=len(self._prefix(collector)),
-            n_suffix=len(words.suffix),
-            types=self._types,
-        )
+    def _padded(self, windows: Sequence[Window], around: _Around) -> PaddedWindows:
+        sizes = {"n_prefix": len(around.prefix), "n_suffix": len(around.suffix)}
+        return pad_windows(windows, self.pad_id, types=around.types, **sizes)
 
     def _pass(self, windows: PaddedWindows, collector: Collector) -> Any:
         """One forward pass, with the language-model head if the collector reads logits."""
@@ -396,14 +394,20 @@ class Encoder:
             return PassWithHead(output, self.lens(), collector.positions(windows))
         return output
 
-    def _prefix(self, collector: Collector) -> Sequence[int]:
-        """Ids of the tokens before each window; for scores, including a decoder's start token."""
-        start = () if self.words.start_id is None else (self.words.start_id,)
-        needs_start = collector.after_start and self.info.causal and not self.words.prefix
-        return start if needs_start else self.words.prefix
+    def _around(self, collector: Collector, shard: Shard) -> _Around:
+        """Tokens to put around the windows of a shard's texts.
 
-    def _reader(self, collector: Collector) -> ModelProperties:
-        n_prefix, n_suffix = len(self._prefix(collector)), len(self.words.suffix)
+        For scores, a decoder's start token is among them. Rendered texts have their own.
+        """
+        words, causal = self.words, self.info.causal
+        if any(text.rendered for text in shard.texts):
+            return _Around((), (), None)
+        needs_start = collector.after_start and causal and not words.prefix
+        start = () if words.start_id is None else (words.start_id,)
+        return _Around(start if needs_start else words.prefix, words.suffix, self._types)
+
+    def _reader(self, around: _Around) -> ModelProperties:
+        n_prefix, n_suffix = len(around.prefix), len(around.suffix)
         words, causal, pair = self.words, self.info.causal, self.words.pair
         if pair and not takes_token_types(self.model, int(pair.types.max())):
             pair = pair._replace(types=np.zeros_like(pair.types))
@@ -424,13 +428,15 @@ class Encoder:
         )
 
     def _windows(
-        self, shard: Shard, pieces: Sequence[Pieces], batch: Sequence[int], collector: Collector
+        self,
+        shard: Shard,
+        pieces: Sequence[Pieces],
+        batch: Sequence[int],
+        collector: Collector,
+        around: _Around,
     ) -> list[Window]:
         """The windows of some texts of a shard, text by text; a long text has several."""
-        prefix, suffix = self._prefix(collector), self.words.suffix
-        capacity = self.capacity + len(self.words.prefix) - len(prefix)
-        if any(text.rendered for text in shard.texts):
-            prefix, suffix, capacity = (), [], self.capacity + self.specials
+        n_around = len(around.prefix) + len(around.suffix)
         return [
             window
             for i in batch
@@ -438,9 +444,9 @@ class Encoder:
                 pieces[i],
                 shard.texts[i].kept_span,
                 collector.pooling,
-                capacity=capacity,
-                prefix=prefix,
-                suffix=suffix,
+                capacity=self.capacity + self.specials - n_around,
+                prefix=around.prefix,
+                suffix=around.suffix,
                 causal=self.info.causal,
                 text=i,
                 first_row=int(shard.starts[i]),

@@ -211,7 +211,7 @@ class AttentionGradients(LossOfWords, AttentionCollector):
     """
 
     name = "attention gradients"
-    version = 1
+    version = 2
     after_start = False
     reads_gradients = True
 

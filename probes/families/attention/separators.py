@@ -47,6 +47,7 @@ def _gradient_collector(corpus: Corpus, layers: Sequence[int], options: NoOption
 
 @measurement(
     "attention_gradients",
+    version=2,
     head="needed",
     extent=block_layers,
     reads=sample_view,

@@ -85,8 +85,8 @@ def ablation(context: ModelContext) -> Measured:
         sample = sampled_sentences(len(context.corpus.splits[split]), options.sentences)
         samples, notes = probed_samples(context, sample, split)
         left_out += notes
-        compared_view = "plain" if split == "test" else ""
-        rows += predict_in_passes(context, samples, passes, compared_view)
+        plain = (x for x in samples if x.view == "plain" and split == "test")
+        rows += predict_in_passes(context, samples, passes, next(plain, None))
         for task_sample in samples:
             rows += task_sample.rows(passes, DROP)
         try:

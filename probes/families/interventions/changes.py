@@ -6,21 +6,24 @@ changes themselves, at any site of a model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from probes.common.arrays import Floats
-from probes.families.interventions.experiment import ChangedPass
+from probes.extraction.reading.views import view_over
+from probes.families.interventions.experiment import ChangedPass, read_passes
 
 if TYPE_CHECKING:
     import torch
 
     from probes.extraction.changing.interventions import How
+    from probes.extraction.reading.views import Text
     from probes.families.interventions.erasers import Eraser
     from probes.families.interventions.readouts import ContinuationLogits
+    from probes.measurements.context import ModelContext
     from probes.records.row import AxisValue
 
 HEAD, ATTENTION, BLOCK = "head", "attention", "block"
@@ -162,3 +165,21 @@ def exchanged(
         return states
 
     return ChangedPass((Custom("interchange", 1, Site("layer", layer), change),), layer)
+
+
+def exchanged_logits(
+    context: ModelContext,
+    bases: Iterable[Text],
+    prompts: ContinuationLogits,
+    exchanges: Iterable[tuple[int, int | None, torch.Tensor, Direction | None]],
+) -> list[Floats]:
+    """Logits (bases, k) of untouched bases, and after each exchange.
+
+    Untouched bases are read in the same batches, lest differences in rounding count as changes.
+
+    Args:
+        exchanges: layer, position, source and direction of each; see `exchanged`.
+    """
+    passes = [ChangedPass(), *(exchanged(prompts, *exchange) for exchange in exchanges)]
+    read = read_passes(context, passes, view_over(bases, "written"), prompts)
+    return [arrays["logits"].double().numpy() for _, arrays in read]

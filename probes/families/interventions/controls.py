@@ -56,16 +56,6 @@ def random_subspace(moments: Moments, change: float, seed: int = 0) -> Eraser:
     return Eraser(moments.mean, basis[:, :rank], right)
 
 
-def shuffled_classes(differences: Floats, n: int, rng: np.random.Generator) -> Direction:
-    """Mean differences of random classes, shuffled within pairs.
-
-    Args:
-        differences: of the two states of each pair. Shape (pairs, H).
-        n: number of draws.
-    """
-    return projection(rng.choice((-1.0, 1.0), (n, len(differences))) @ differences)
-
-
 def half_signs(n: int, draws: int, rng: np.random.Generator) -> Floats:
     """Signs that exchange the classes of a random half of examples; they add up to 0. (draws, n).
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from probes.families.interventions.changes import Direction, projection
-from probes.families.interventions.controls import random_directions, shuffled_classes
+from probes.families.interventions.controls import random_directions, shuffled_halves
 from probes.families.interventions.erasers import Moments, leace
 
 if TYPE_CHECKING:
@@ -56,26 +56,27 @@ def class_directions(x: Floats, z: Ints) -> tuple[Floats, dict[str, Direction]]:
 
 
 def directions(
-    states: Floats, side: Ints, n: int, rng: np.random.Generator
+    x: Floats, z: Ints, n: int, rng: np.random.Generator, *, paired: bool
 ) -> dict[str, Direction]:
-    """Directions that are fitted to the states of training pairs at one layer and place.
+    """Directions that are fitted to training states at one layer and place, and controls.
 
-    They are those of `class_directions`, the first principal component of the pairs' differences,
-    and controls, drawn anew for each prompt, so that means over prompts vary as their draws do.
+    They are those of `class_directions`; of pairs also the first principal component of their
+    differences. Controls are drawn anew for each prompt, so that means over prompts vary as their
+    draws do.
 
     Args:
-        states: of base and source. Shape (pairs, 2, H).
-        side: class of each base, 0 or 1. Shape (pairs,).
+        x: shape (states, H).
+        z: class of each state, 0 or 1. Shape (states,).
         n: number of prompts.
+        paired: whether states are in turn of base and source, whose classes are then shuffled
+            within pairs; otherwise a random half of each class changes it.
     """
-    x = states.reshape(-1, states.shape[-1])
-    z = np.stack([side, 1 - side], axis=1).ravel()
-    means, of_classes = class_directions(x, z)
-    differences = states[:, 1] - states[:, 0]
-    *_, (component, *_) = np.linalg.svd(differences, full_matrices=False)
-    return {
-        **of_classes,
-        COMPONENT: projection(component),
-        SHUFFLED: shuffled_classes(differences, n, rng),
-        RANDOM: random_directions(means[1] - means[0], n, rng),
-    }
+    means, by_name = class_directions(x, z)
+    if paired:
+        differences = x[1::2] - x[::2]
+        *_, (component, *_) = np.linalg.svd(differences, full_matrices=False)
+        by_name[COMPONENT] = projection(component)
+        by_name[SHUFFLED] = projection(rng.choice((-1.0, 1.0), (n, len(x) // 2)) @ differences)
+    else:
+        by_name[SHUFFLED] = projection(shuffled_halves(x, z, n, rng))
+    return {**by_name, RANDOM: random_directions(means[1] - means[0], n, rng)}

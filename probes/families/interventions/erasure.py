@@ -20,12 +20,14 @@ from probes.families.interventions import ErasureOptions
 from probes.families.interventions.changes import NOTHING, erased
 from probes.families.interventions.controls import N_ERASER_DRAWS, random_subspace
 from probes.families.interventions.erasers import leace, moments_of_layer
-from probes.families.interventions.erasure_answers import ANSWER, answer_rows
 from probes.families.interventions.experiment import (
     ANSWERS,
     CLOZE,
+    LOG_ODDS,
     NO_HEAD,
     ChangedPass,
+    comparisons,
+    mean_effect_rows,
     mean_of_draws,
     sampled_sentences,
 )
@@ -35,6 +37,7 @@ from probes.families.interventions.probe_readout import (
     predict_in_passes,
     probed_samples,
 )
+from probes.families.interventions.text_prompts import about_answers, text_prompts
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Measured, UseColumn, measurement
 from probes.measurements.pivots import Pivot
@@ -44,15 +47,16 @@ from probes.records.row import Row
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from probes.measurements.context import ModelContext
+    from probes.measurements.context import ModelContext, TaskContext
 
 DROP, SCORE = "erasure_drop", "probe_score"
+
+ANSWER = "answer_drop"
+"""Fall of the share of texts where log p(answer of its label) − log p(other) is above 0."""
 
 LABELS, CONTROL, RANDOM = "labels", "control task", "random"
 SHUFFLED = "shuffled labels"
 """Values of ``eraser``, and of ``less``, the control whose drop is subtracted."""
-
-_NO_LOSS = "The loss of chats, and of other texts with special tokens, is left out."
 
 _FROM_LAST = {"at": PlacesOf("unbiased_cka"), "probes": "own"}
 
@@ -110,7 +114,7 @@ def erasure(context: ModelContext) -> Measured:
     The last layer has p, corrected over the layers of erasure.
 
     The model's own answers are those of `ablation`; of texts with given answers, those of
-    `answer_rows`. ``probe_score`` is the reported score of the layer; ``erased_rank`` and
+    `_answers_of_texts`. ``probe_score`` is the reported score of the layer; ``erased_rank`` and
     ``erased_variance`` give the size of the change. Values of controls are means over
     `N_ERASER_DRAWS` draws, whose variance is part of intervals and tests.
     """
@@ -118,7 +122,7 @@ def erasure(context: ModelContext) -> Measured:
 
     options = context.options
     sample = sampled_sentences(len(context.corpus.splits["test"]), options.sentences)
-    samples, notes = probed_samples(context, sample, texts=True)
+    samples, notes = probed_samples(context, sample)
     questions = questions_in(context, "test", sample)
     rows: list[Row] = []
     for task in samples:
@@ -126,7 +130,7 @@ def erasure(context: ModelContext) -> Measured:
         if not targets:
             notes.append(f"{task.name} has no control task: {NO_TYPES}.")
         passes, sizes = _erasures(task, control, targets)
-        compared = list(predict_in_passes(context, samples, passes, task.view, task.position))
+        compared = list(predict_in_passes(context, samples, passes, task))
         for task_sample in samples:
             whose = "own" if task_sample is task else "other"
             compared += task_sample.rows(passes, DROP, fit="frozen", probes=whose)
@@ -134,9 +138,7 @@ def erasure(context: ModelContext) -> Measured:
         try:
             rows += own_answers(context, passes, questions)
             if task.position:
-                if not questions.texts:
-                    notes.append(_NO_LOSS)
-                rows += _answers_of_texts(context, task, passes, notes)
+                rows += _answers_of_texts(context, task.context, passes, notes)
         except NoHeadError:
             notes.append(NO_HEAD)
     return Measured(rows, facts={"sentences": len(sample)}, notes=list(dict.fromkeys(notes)))
@@ -155,23 +157,36 @@ def _control_targets(task: ProbedSample) -> tuple[str, list[NDArray[Any]]]:
 
 
 def _answers_of_texts(
-    context: ModelContext, task: ProbedSample, passes: Sequence[ChangedPass], notes: list[str]
+    context: ModelContext, task: TaskContext, passes: Sequence[ChangedPass], notes: list[str]
 ) -> Iterator[Row]:
-    """Drops of the answers that were given, if any; what there is to say is added to notes.
+    """Rows of `LOG_ODDS` and `ANSWER`, whose intervals resample documents; notes are added to.
+
+    They are of up to `--erasure-sentences` test texts whose label train has.
 
     Raises:
         NoHeadError: the model has no language-model head.
-        UserError: the answers cannot be told apart.
+        UserError: the answers begin with the same token.
     """
+    part, flag = task.examples.splits["test"], "--erasure-answers"
     if not context.options.answers:
-        notes.append("What the model answers is left out: give two answers with --erasure-answers.")
+        notes.append(f"What the model answers is left out: give two answers with {flag}.")
         return
     try:
-        rows, note = answer_rows(context, task.context, passes)
+        if task.task.kind != "classification" or len(task.examples.classes) != 2:
+            raise NotServedError(f"{task.task.name}: answers are compared for two classes")
+        prompts, examples = text_prompts(context, task, "test", context.options.sentences, flag)
     except NotServedError as error:
-        rows, note = [], f"{error}."
-    notes.append(note)
-    yield from rows
+        notes.append(f"{error}.")
+        return
+    targets = task.examples.targets("test")[examples]
+    labelled = np.flatnonzero(targets >= 0)
+    log_odds = (prompts.log_odds(context, lambda _: passes) * (2 * targets - 1))[:, labelled]
+    right, compared = (np.sign(log_odds) + 1) / 2, comparisons(passes)
+    share = f"{right[0].mean():.0%} of {len(labelled):,} texts the answer of their label."
+    notes.append(f"{about_answers(context, task, prompts)} Untouched, the model gives {share}")
+    where = part.sentence[examples[labelled]], np.ones(len(labelled)), part.partition, "test"
+    yield from mean_effect_rows(LOG_ODDS, compared, log_odds, *where)
+    yield from mean_effect_rows(ANSWER, compared, right, *where)
 
 
 def _erasures(

@@ -18,14 +18,10 @@ from probes.examples.examples import NotServedError
 from probes.examples.verb_forms import TASK
 from probes.extraction.reading.views import View, view_over
 from probes.families.interventions import InterchangeOptions
-from probes.families.interventions.changes import exchanged
+from probes.families.interventions.changes import exchanged_logits
 from probes.families.interventions.controls import N_ARBITRARY_PAIRS, arbitrary_tokens
 from probes.families.interventions.directions import DIRECTIONS, MEAN, WHOLE_VECTOR, directions
-from probes.families.interventions.experiment import (
-    ChangedPass,
-    read_passes,
-    resampling_units,
-)
+from probes.families.interventions.experiment import ChangedPass, read_passes, resampling_units
 from probes.families.interventions.interchange_pairs import (
     Pair,
     aligned_pairs,
@@ -72,7 +68,7 @@ _UNRELATED = (
     "interchange",
     of="model",
     after="scores",
-    version=2,
+    version=3,
     items="pairs",
     options=InterchangeOptions,
     head="needed",
@@ -107,14 +103,16 @@ _UNRELATED = (
               note="Share of pairs whose answer becomes the source's. Positions: the tokens in the "
               "title of the panel."),
         Lines("interchanged", RATIO, line="direction", apart="at", where=_POOLED),
+        Lines("interchanged_texts", RATIO, line="direction", apart="exchanged", where=_OF_TEXTS),
     ),
     use_columns=tuple(
         UseColumn(name,
                   "Interchanged: share of answers that follow the source if the last (or masked) "
                   "token's state at this layer is the source's, or its part along the mean "
                   "difference.",
-                  FLIPPED, {**_POOLED, "direction": direction, "at": (LAST, MASKED)}, task=TASK)
+                  FLIPPED, {**where, "direction": direction, "at": (LAST, MASKED)}, **of)
         for name, direction in (("interchanged", WHOLE_VECTOR), ("along one direction", MEAN))
+        for where, of in ((_POOLED, {"task": TASK}), (_OF_TEXTS, {"axis": "exchanged"}))
     ),
 )  # fmt: skip
 def interchange(context: ModelContext) -> Measured:
@@ -212,23 +210,19 @@ def _exchanged_logits(
 
     fitted, _ = read(train, np.zeros((len(train), 1), dtype=np.int64))
     states, logits = read(test, columns)
-    side, prompts = np.array([pair.side for pair in train]), ContinuationLogits(end, columns)
-    # Untouched bases are read in the same batches, lest differences in rounding count as changes.
-    passes, cells = [ChangedPass()], []
+    classes = np.array([z for pair in train for z in (pair.side, 1 - pair.side)])
+    exchanges, cells = [], []
     for (i, layer), (j, place) in product(enumerate(layers), enumerate(places)):
         base_states, source_states = states[:, :, i, j].unbind(1)
         if base_states.equal(source_states):
             continue
-        rng = np.random.default_rng([seed, layer, place])
-        by_name = directions(fitted[:, :, i, j].double().numpy(), side, len(test), rng)
+        rng, x = np.random.default_rng([seed, layer, place]), fitted[:, :, i, j].flatten(0, 1)
+        by_name = directions(x.double().numpy(), classes, len(test), rng, paired=True)
         for number, name in enumerate(DIRECTIONS):
-            passes.append(exchanged(prompts, layer, place, source_states, by_name.get(name)))
+            exchanges.append((layer, place, source_states, by_name.get(name)))
             cells.append((i, j, number))
-    view = view_over((pair.base for pair in test), "written")
-    untouched, *changed = (
-        arrays["logits"].double().numpy()
-        for _, arrays in read_passes(context, passes, view, prompts)
-    )
+    bases, prompts = (pair.base for pair in test), ContinuationLogits(end, columns)
+    untouched, *changed = exchanged_logits(context, bases, prompts, exchanges)
     by_cell = np.tile(untouched, (len(layers), len(places), len(DIRECTIONS), 1, 1))
     for cell, logits_of_cell in zip(cells, changed, strict=True):
         by_cell[cell] = logits_of_cell

@@ -15,7 +15,6 @@ from probes.families.interventions.directions import DIRECTIONS, MEAN, SHUFFLED,
 from probes.families.interventions.experiment import exchange_rows, resampling_units
 from probes.records.row import AxisValue, Row
 from probes.statistics.of_families.strata import Strata
-from probes.statistics.partition import FEWEST
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -81,7 +80,7 @@ class ParadigmScores(NamedTuple):
         """
         words, paradigms = zip(*self.changed, strict=True)
         strata, index = Strata.of(resampling_units(words), paradigms), np.arange(len(self.right))
-        right, enough = np.flatnonzero(self.right), strata.n_clusters(index) >= FEWEST
+        right = np.flatnonzero(self.right)
         scales = (
             (RATIO, OWN, self.ratio, index),
             (RATIO, ARBITRARY, self.arbitrary, index),
@@ -93,8 +92,11 @@ class ParadigmScores(NamedTuple):
             of_scale = {"direction": direction, "answers": answers}
             cells = [(layer, {**at, **of_scale}) for layer, at in product(layers, axes)]
             values = values[:, :, i].reshape(-1, len(index)).T  # (n, layers × places)
-            tested = enough and metric == RATIO and answers != ARBITRARY
-            yield from exchange_rows(metric, values, strata, group, cells, tested=tested)
+            tested = metric == RATIO and answers != ARBITRARY
+            for row in exchange_rows(metric, values, strata, group, cells, tested=tested):
+                # Arbitrary tokens move in either direction, so that own ones move less by chance.
+                less = answers == DIFFERENCE and row.p is not None and (row.value or 0) <= 0
+                yield row._replace(p=1.0) if less else row
 
     @property
     def words(self) -> list[str]:

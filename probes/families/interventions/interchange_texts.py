@@ -6,24 +6,18 @@ answers are given, one for each class.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from probes.examples.examples import NotServedError
 from probes.extraction.reading.views import view_over
-from probes.families.interventions.changes import exchanged, projection
-from probes.families.interventions.controls import random_directions, shuffled_halves
-from probes.families.interventions.directions import (
-    LEACE,
-    MEAN,
-    PROBE,
-    RANDOM,
-    SHUFFLED,
-    WHOLE_VECTOR,
-    class_directions,
-)
+from probes.families.interventions.changes import exchanged_logits
+from probes.families.interventions.directions import COMPONENT, DIRECTIONS, directions
 from probes.families.interventions.experiment import (
     ChangedPass,
     exchange_rows,
@@ -34,7 +28,6 @@ from probes.families.interventions.interchange_scores import FLIPPED, LAST, MASK
 from probes.families.interventions.text_prompts import Prompts, about_answers, text_prompts
 from probes.measurements.measurement import Measured
 from probes.statistics.of_families.strata import Strata
-from probes.statistics.partition import FEWEST
 
 if TYPE_CHECKING:
     import torch
@@ -46,10 +39,13 @@ if TYPE_CHECKING:
 
 FLAG = "--interchange-answers"
 
+_DRAWN = 8
+"""Texts drawn for each that is used, to find some of either class and of different documents."""
+
 SAME_CLASS = "same class"
 """Control: the whole state of a source of the base's own class."""
 
-_NAMES = WHOLE_VECTOR, MEAN, PROBE, LEACE, SHUFFLED, RANDOM, SAME_CLASS
+_NAMES = *(x for x in DIRECTIONS if x != COMPONENT), SAME_CLASS
 
 
 class TextStates(NamedTuple):
@@ -68,17 +64,33 @@ class TextStates(NamedTuple):
 
     @classmethod
     def of(cls, context: ModelContext, task: TaskContext, split: str, n: int) -> TextStates:
-        """Up to n random texts of a split whose labels train has; see `text_prompts`."""
+        """Up to n random texts of a split whose labels train has; see `text_prompts`.
+
+        Classes take turns, and each has texts of as many documents as possible.
+        """
         from probes.families.interventions.readouts import ContinuationLogits
 
-        prompts, examples = text_prompts(context, task, split, n, FLAG)
+        prompts, examples = text_prompts(context, task, split, _DRAWN * n, FLAG)
         classes = task.examples.targets(split)[examples]
-        prompts, classes = prompts.some(np.flatnonzero(classes >= 0)), classes[classes >= 0]
+        chosen = _in_turn([document for document, _ in prompts.units], classes)[:n]
+        prompts, classes = prompts.some(chosen), classes[chosen]
         view, columns = view_over(prompts.texts, "written"), prompts.columns
         collector = ContinuationLogits(prompts.ends, columns, context.layers, None)
         ((_, arrays),) = read_passes(context, [ChangedPass()], view, collector)
         logits = arrays["logits"].double().numpy()
         return cls(prompts, classes, arrays["states"][:, :, 0], logits[:, 0] - logits[:, 1])
+
+
+def _in_turn(documents: Sequence[str], classes: Ints) -> Ints:
+    """Numbers of texts, in turn of either class; of each, one of every document, then a second."""
+
+    def stable(names: Iterable[Hashable]) -> Ints:
+        seen: defaultdict[Hashable, count[int]] = defaultdict(count)
+        return np.argsort([next(seen[name]) for name in names], kind="stable")
+
+    order = stable(documents)
+    order = order[classes[order] >= 0]
+    return order[stable(classes[order].tolist())]
 
 
 def interchange_of_texts(context: ModelContext) -> Measured:
@@ -119,18 +131,24 @@ def _task_rows(context: ModelContext, task: TaskContext) -> tuple[list[Row], int
     side, bases = 2 * pool.classes - 1, pool.prompts.some(np.arange(n))
     odds, is_right = _exchanged_log_odds(context, train, pool, sources), side * pool.log_odds > 0
     right = is_right[:n] & is_right[sources[False]]
-    rows = _rows(context, task, bases, odds * side[:n], right)
+    rows = _rows(context, task, pool, sources, odds * side[:n], right)
     of_pairs = f"Of {n:,} pairs of texts, {right.sum():,} were answered right."
     return list(rows), n, f"{about_answers(context, task, bases)} {of_pairs}"
 
 
 def _sources(classes: Ints, n: int, *, own_class: bool) -> Ints:
-    """Sources of the first n texts, of their own class or of the other, in turn; never itself."""
+    """Sources of the first n texts, of their own class or of the other, in turn; never itself.
+
+    Those that are no bases come first: if two texts are each other's source, the effects of both
+    exchanges are the same.
+    """
     sources = np.zeros(n, dtype=np.int64)
     for k in (0, 1):
         of_class = np.flatnonzero(classes[:n] == k)
         candidates = np.flatnonzero(classes == (k if own_class else 1 - k))
-        sources[of_class] = candidates[(np.arange(len(of_class)) + own_class) % len(candidates)]
+        first = int((candidates < n).sum())
+        first += own_class and first == len(candidates)
+        sources[of_class] = candidates[(np.arange(len(of_class)) + first) % len(candidates)]
     return sources
 
 
@@ -149,21 +167,15 @@ def _exchanged_log_odds(
     from probes.families.interventions.readouts import ContinuationLogits
 
     n = len(sources[False])
-    prompts = pool.prompts.some(np.arange(n))
-    logits = ContinuationLogits(prompts.ends, prompts.columns)
-    # Untouched bases are read in the same batches, lest differences in rounding count as changes.
-    passes = [ChangedPass()]
+    prompts, exchanges = pool.prompts.some(np.arange(n)), []
     for i, layer in enumerate(context.layers):
-        x = train.states[:, i].double().numpy()
-        z, rng = train.classes, np.random.default_rng(layer)
-        means, by_name = class_directions(x, z)
-        by_name[SHUFFLED] = projection(shuffled_halves(x, z, n, rng))
-        by_name[RANDOM] = random_directions(means[1] - means[0], n, rng)
+        x, rng = train.states[:, i].double().numpy(), np.random.default_rng(layer)
+        by_name = directions(x, train.classes, n, rng, paired=False)
         for name in _NAMES:
             source = pool.states[sources[name == SAME_CLASS], i]
-            passes.append(exchanged(logits, layer, None, source, by_name.get(name)))
-    read = read_passes(context, passes, view_over(prompts.texts, "written"), logits)
-    by_pass = np.stack([x["logits"].double().numpy() for _, x in read])
+            exchanges.append((layer, None, source, by_name.get(name)))
+    collector = ContinuationLogits(prompts.ends, prompts.columns)
+    by_pass = np.stack(exchanged_logits(context, prompts.texts, collector, exchanges))
     log_odds: Floats = by_pass[..., 0] - by_pass[..., 1]
     return log_odds
 
@@ -171,28 +183,29 @@ def _exchanged_log_odds(
 def _rows(
     context: ModelContext,
     task: TaskContext,
-    bases: Prompts,
+    pool: TextStates,
+    sources: Mapping[bool, Ints],
     log_odds: Floats,
     right: NDArray[np.bool_],
 ) -> Iterator[Row]:
-    """Means over bases, whose documents are resampled; p is corrected over layers.
+    """Means over bases; p is corrected over layers.
+
+    Pairs that have a document in common, also by way of others, are resampled together.
 
     Args:
         log_odds: of the answer of the base's label against the other; see `_exchanged_log_odds`.
         right: whether base and source were answered right. Shape (bases,).
     """
-    strata = Strata.of(resampling_units(bases.units), [""] * len(bases.units))
-    everything, layers = np.arange(len(bases.units)), context.layers
-    enough = strata.n_clusters(everything) >= FEWEST
+    everything, layers, documents = np.arange(len(right)), context.layers, pool.prompts.units
     before, changed = log_odds[0], log_odds[1:].reshape(len(layers), len(_NAMES), -1)
-    units = task.examples.splits["test"].partition.clusters, "texts"
     at = {"exchanged": task.task.name, "at": LAST if context.model.causal else MASKED}
     for i, name in enumerate(_NAMES):
+        pairs = enumerate(sources[name == SAME_CLASS])
+        units = resampling_units([(documents[x][0], documents[y][0]) for x, y in pairs])
+        strata = Strata.of(units, [""] * len(units))
         cells = [(layer, {**at, "direction": name, "answers": OWN}) for layer in layers]
         ratio, follows = (before - changed[:, i]).T, ((1 - np.sign(changed[:, i])) / 2).T
-        yield from exchange_rows(
-            RATIO, ratio, strata, everything, cells, tested=enough, words=units
-        )
-        yield from exchange_rows(
-            FLIPPED, follows, strata, np.flatnonzero(right), cells, tested=False, words=units
-        )
+        words = "independent pairs of texts", "texts"
+        rows = partial(exchange_rows, strata=strata, cells=cells, words=words)
+        yield from rows(RATIO, ratio, group=everything, tested=True)
+        yield from rows(FLIPPED, follows, group=np.flatnonzero(right), tested=False)

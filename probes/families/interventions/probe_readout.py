@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from probes.extraction.reading.views import Text
     from probes.extraction.reading.windows import Pooling
     from probes.measurements.context import ModelContext, TaskContext
-    from probes.tasks.positions import Position
 
 
 class ProbedSample:
@@ -45,7 +44,6 @@ class ProbedSample:
         context: the task and its scores.
         sentences: numbers of the sentences in the split, ascending.
         split: "dev" for choosing something, else "test".
-        texts: whether tasks of whole texts are used.
 
     Attributes:
         name: name of the task.
@@ -59,9 +57,7 @@ class ProbedSample:
         reason: reason for leaving the task out; empty if it is used.
     """
 
-    def __init__(
-        self, context: TaskContext, sentences: Ints, split: str = "test", *, texts: bool = False
-    ) -> None:
+    def __init__(self, context: TaskContext, sentences: Ints, split: str = "test") -> None:
         self.context, self.split = context, split
         self.name, self.view = context.task.name, context.examples.view
         self.position = context.task.position
@@ -74,9 +70,9 @@ class ProbedSample:
             self.reason = "given vectors cannot be read again"
         elif context.task.site:
             self.reason = "it reads inside blocks"
-        elif texts and self.position and not self.position.is_token_of_text:
+        elif self.position and not self.position.is_token_of_text:
             self.reason = "it is not read at one token of a text; use --positions last"
-        elif (self.position and not texts) or self.view not in ("plain", "masked", "cut"):
+        elif self.view not in ("plain", "masked", "cut"):
             self.reason = "it reads texts of its own"
         elif not len(self.numbers):
             self.reason = f"the sample of {split} has none of its examples"
@@ -202,22 +198,19 @@ def _p_values(effects: Sequence[_Effect]) -> dict[int, float]:
 
 
 def probed_samples(
-    context: ModelContext, sentences: Ints, split: str = "test", *, texts: bool = False
+    context: ModelContext, sentences: Ints, split: str = "test"
 ) -> tuple[list[ProbedSample], list[str]]:
     """All scored tasks whose probes can be applied again, and notes about the others.
-
-    Args:
-        texts: see `ProbedSample`.
 
     Raises:
         NotServedError: there is no such task.
     """
-    samples = [ProbedSample(x, sentences, split, texts=texts) for x in context.tasks]
+    samples = [ProbedSample(x, sentences, split) for x in context.tasks]
     usable = [x for x in samples if not x.reason]
     left_out = [f"{x.name} is left out: {x.reason}" for x in samples if x.reason]
     if not usable:
         none = "no scored task has probes that can be applied to other vectors"
-        raise NotServedError("; ".join([none, *left_out] if texts else [none]))
+        raise NotServedError("; ".join([none, *left_out]))
     return usable, [f"{x}." for x in left_out]
 
 
@@ -225,15 +218,13 @@ def predict_in_passes(
     context: ModelContext,
     samples: Sequence[ProbedSample],
     passes: Sequence[ChangedPass],
-    compared_view: str,
-    position: Position | None = None,
+    compared: ProbedSample | None = None,
 ) -> Iterator[Row]:
     """Let probes predict from the vectors of words, or of texts, in each pass.
 
     Args:
         samples: filled with predictions; all of words, or all of whole texts.
-        compared_view: name of the view whose vectors are compared with the untouched ones.
-        position: where whole texts are read for that.
+        compared: the sample whose view and position give vectors to compare with untouched ones.
 
     Yields:
         rows with the similarity of vectors.
@@ -258,11 +249,13 @@ def predict_in_passes(
             }
             for task_sample in of_view:
                 task_sample.take(number, vectors[task_sample.position], first)
-            if name == compared_view and changed.is_base:
-                untouched[number] = vectors[position]
-            elif name == compared_view:
-                before = untouched[changed.against[0][0]]
-                yield from vector_similarities(changed, vectors[position], before)
+            if compared is None or compared.view != name:
+                continue
+            after = vectors[compared.position]
+            if changed.is_base:
+                untouched[number] = after
+            else:
+                yield from vector_similarities(changed, after, untouched[changed.against[0][0]])
 
 
 def _collector(samples: Sequence[ProbedSample]) -> Collector:

@@ -110,7 +110,7 @@ def pruning(context: ModelContext) -> Measured:
     orders = {"importance": [order], RANDOM: random_orders(heads)}
     passes = [ChangedPass(), *pruned(orders, last)]
     samples, notes = probed_samples(context, test)
-    effects = list(predict_in_passes(context, samples, passes, ""))
+    effects = list(predict_in_passes(context, samples, passes))
     for task in samples:
         effects += (x for x in task.rows(passes, DROP) if x.axes["at"] == task.layers[-1])
     effects += readouts.own_answers(context, passes, questions)

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -19,6 +20,7 @@ from probes.common.errors import UserError
 from probes.examples.verb_forms import TASK, Forms, Question, answers_of, spaced
 from probes.extraction.changing.head_collectors import BY_HEAD, LossGradients
 from probes.extraction.models.lm_head import Lens
+from probes.extraction.reading.chats import ChatTemplate, Rendered
 from probes.extraction.reading.collectors import Collector, ModelProperties, layer_states
 from probes.extraction.reading.padding import PaddedWindows
 from probes.extraction.reading.shards import single_shard
@@ -44,7 +46,7 @@ from probes.statistics.significance import smallest_drop
 if TYPE_CHECKING:
     from probes.common.arrays import Floats, Ints
     from probes.data.sentence import Sentence
-    from probes.extraction.reading.alignment import Pieces
+    from probes.extraction.reading.alignment import Pieces, WordTokenizer
     from probes.extraction.reading.shards import Shard
     from probes.extraction.reading.token_scores import ScoredStretches
     from probes.measurements.context import ModelContext
@@ -107,11 +109,9 @@ class ContinuationLogits(Collector):
         if not reader.causal and reader.mask_id is None:
             raise UserError("This model reads in both directions and has no mask token.")
         prompts = []
+        # Prompts of a decoder are cut.
+        self.n_prefix, self._n_suffix = reader.n_prefix, 0 if reader.causal else reader.n_suffix
         for window in windows:
-            self.n_prefix = int(window.position[0])  # a chat begins with its own special tokens
-            # Prompts of a decoder are cut.
-            n_after = len(window.ids) - int(window.position[-1]) - 1
-            self._n_suffix = 0 if reader.causal else n_after
             at = self.n_prefix + self._ends[window.text]
             ids = window.ids[:at] if reader.causal else window.ids.copy()
             if reader.mask_id is not None and not reader.causal:
@@ -212,10 +212,7 @@ class Questions:
 
 
 def questions_in(context: ModelContext, split: str, sample: Ints) -> Questions:
-    """Words of a sample of sentences; for test also all verbs of the split.
-
-    Chats and other texts with their own special tokens are left out.
-    """
+    """Words of a sample of sentences; for test also all verbs of the split."""
     sentences, verbs, of_verb = context.corpus.splits[split], [], []
     for scored in context.tasks if split == "test" else ():
         if scored.task.name == TASK:
@@ -226,32 +223,60 @@ def questions_in(context: ModelContext, split: str, sample: Ints) -> Questions:
                 if not isinstance(question, str):
                     verbs.append(question)
                     of_verb.append(number)
-    sample = np.array([i for i in sample if not (sentences[i].chat or sentences[i].special)], int)
-    texts, words = loss_words([sentences[i] for i in sample], context.model.causal)
+    sampled = [sentences[i] for i in sample]
+    texts, words = loss_words(sampled, context.model.causal, context.tokenizer)
     some = [i for i, text in enumerate(texts) if len(words[text])]
     numbers = sample[some], np.array(of_verb, dtype=int)
     partition = context.partition(split)
     return Questions([texts[i] for i in some], words, verbs, *numbers, partition, split)
 
 
-def loss_words(sentences: Sequence[Sentence], causal: bool) -> tuple[list[Text], dict[Text, Ints]]:
+def loss_words(
+    sentences: Sequence[Sentence], causal: bool, tokenizer: WordTokenizer | None = None
+) -> tuple[list[Text], dict[Text, Ints]]:
     """Written texts, and the places of the words whose surprisal is the loss.
 
-    Words of whole texts are stretches between spaces. Only words with a letter count. A causal
-    model scores all of them, a masked model a random sample with at least one word per text.
+    Words of whole texts are stretches between spaces; of chats, only those in messages. Only words
+    with a letter count. Special tokens and the template are read but not scored, nor is a piece
+    that begins in the template. A causal model scores all words, a masked model a random sample
+    with at least one word per text.
     """
     rng, texts, words = np.random.default_rng(0), [], {}
     for sentence in sentences:
-        stretches = tuple(sentence.written or spaced(sentence.words))
-        if sentence.whole:
-            stretches = tuple(re.findall(r"\s*\S+", sentence.words[0]))
-        text = Text(stretches, (0, len(stretches)), written=True)
+        if rendered := sentence.chat or sentence.special:
+            assert tokenizer is not None
+            stretches, is_word = _rendered_stretches(sentence, tokenizer.chats)
+        else:
+            between_spaces = re.findall(r"\s*\S+", sentence.words[0]) if sentence.whole else ()
+            stretches = [*(between_spaces or sentence.written or spaced(sentence.words))]
+            is_word = [True] * len(stretches)
+        text = Text(tuple(stretches), (0, len(stretches)), written=True, special=rendered)
         texts.append(text)
         if text not in words:
-            with_letter = [i for i, x in enumerate(stretches) if any(map(str.isalpha, x))]
+            numbered = zip(range(len(stretches)), stretches, is_word, strict=True)
+            with_letter = [i for i, x, may in numbered if may and any(map(str.isalpha, x))]
             size = len(with_letter) if causal else math.ceil(_MASKED * len(with_letter))
             words[text] = np.sort(rng.permutation(np.array(with_letter, dtype=int))[:size])
     return texts, words
+
+
+def _rendered_stretches(sentence: Sentence, chats: ChatTemplate) -> tuple[list[str], list[bool]]:
+    """Stretches of a text with its special tokens, and whether each may be a word of a message."""
+    added = chats.backend.get_added_tokens_decoder().values()
+    special = "|".join(re.escape(x.content) for x in added if x.special) or "(?!)"
+    whole = Rendered(sentence.words[0], spans=((0, len(sentence.words[0])),))
+    rendered = chats.render(whole.text) if sentence.chat else whole
+    text, spans = rendered.text, rendered.spans
+    stretch = re.compile(rf"{special}|\s*(?!{special})\S+?(?={special}|\s|$)|\s+")
+    edges = sorted({0, len(text), *(edge for span in spans for edge in span)})
+    stretches: list[str] = []
+    is_word: list[bool] = []
+    for start, end in pairwise(edges):
+        inside = any(first <= start and end <= last for first, last in spans)
+        parts = stretch.findall(text[start:end])
+        stretches += parts
+        is_word += [inside and not re.fullmatch(special, part) for part in parts]
+    return stretches, is_word
 
 
 def own_answers(

@@ -218,6 +218,18 @@ def test_words_that_move_nothing_on_average_are_rarely_an_effect():
     assert covered > 0.88
 
 
+@pytest.mark.parametrize(("effect", "further"), [(0.0, False), (3.0, True)])
+def test_answers_that_move_less_far_than_arbitrary_ones_are_no_effect(effect, further):
+    """Without any effect the mean of absolute differences is subtracted, which is above 0."""
+    scores = measured_by_hand(40, 2, np.random.default_rng(2), effect)
+    rows = scores._replace(arbitrary=np.abs(scores.ratio) / 2 + 0.2).rows([0, 1], [{"at": LAST}])
+    rows = [row for row in rows if row.axes["answers"] == DIFFERENCE]
+    assert len(rows) == 2 * len(DIRECTIONS)
+    for row in rows:
+        assert (row.value > 0) == further
+        assert row.p < 0.05 if further else row.p == 1
+
+
 @pytest.mark.parametrize("n_words", [7, 19])
 def test_with_fewer_than_20_exchanged_pairs_of_words_nothing_is_inferred(n_words):
     """With 7 words and 40 pairs of prompts, tests by prompt find an effect in 2 of 5 null tables."""

@@ -1,6 +1,7 @@
 """Erased labels of texts, by hooks on a plain model and LEACE of its authors."""
 
 import csv
+import json
 from itertools import product
 from types import SimpleNamespace
 
@@ -12,14 +13,15 @@ from measuring import command_line, measure
 from plain_passes import stored_probe
 from sklearn.linear_model import LogisticRegression
 from test_steering import ANSWERS, TEXTS, texts  # noqa: F401
+from tiny_models import build
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.data.sentence import Sentence
+from probes.extraction.reading.alignment import WordTokenizer
 from probes.families.interventions.changes import NOTHING
-from probes.families.interventions.erasure import DROP, LABELS, RANDOM, SHUFFLED
-from probes.families.interventions.erasure_answers import ANSWER
+from probes.families.interventions.erasure import ANSWER, DROP, LABELS, RANDOM, SHUFFLED
 from probes.families.interventions.experiment import LOG_ODDS, LOSS
 from probes.families.interventions.readouts import loss_words
 
@@ -93,12 +95,13 @@ class PlainModel:
         return np.where(self.many["test"], odds, -odds)
 
     def loss(self):
-        """Loss of all tokens of test texts that something precedes."""
+        """Loss of all tokens of test texts that something precedes, without the header."""
         losses = []
         for text in self.texts["test"]:
             ids = self.start + self.ids(text)
             log_p = self.logits(text).log_softmax(-1)
-            losses += [-float(log_p[i - 1, ids[i]]) for i in range(1, len(ids))]
+            scored = range(1, len(ids) - bool(self.header))
+            losses += [-float(log_p[i - 1, ids[i]]) for i in scored]
         return np.mean(losses)
 
 
@@ -156,8 +159,7 @@ def test_erased_at_each_layer_texts_lose_as_much_as_in_a_plain_model(measured):
         assert row(LOG_ODDS).n == len(many)
         drop = (before > 0).mean() - (after > 0).mean()
         assert row(ANSWER).value == pytest.approx(drop, abs=0.04)
-        if plain.start:
-            assert row(LOSS).value == pytest.approx(loss_after - loss, abs=2e-3, rel=5e-3)
+        assert row(LOSS).value == pytest.approx(loss_after - loss, abs=2e-3, rel=5e-3)
         assert np.abs(before - after).max() > 0.01
 
 
@@ -187,8 +189,6 @@ def test_controls_are_shuffled_labels_and_random_directions(measured):
     assert rows["erased_rank", 1, SHUFFLED, None, None].value == 1
     assert rows[DROP, 1, LABELS, SHUFFLED, LAST].n == 30
     notes = measured.run.record.notes
-    left_out = "The loss of chats, and of other texts with special tokens, is left out." in notes
-    assert left_out == bool(measured.plain.header) == ((LOSS, 1, LABELS, NOTHING, None) not in rows)
     (note,) = (x for x in notes if "positive class" in x)
     assert "label@last: 'many' is the positive class, with the answer ' dance'" in note
     right = (measured.plain.answers() > 0).mean()
@@ -231,3 +231,47 @@ def test_a_masked_model_does_not_lose_all_words_of_a_text_at_once():
     assert "".join(whole.words) == text
     assert len(whole.words) == 12
     assert len(words[whole]) == 2  # 15 % of 11 with a letter
+
+
+def test_chats_lose_without_a_block_what_a_plain_model_loses(texts, tmp_path):  # noqa: F811
+    """Block 1 is skipped: of all tokens of a chat, the probe reads the last one."""
+    settings = {**TEXTS, "text": "", "messages": "chat"}
+    run = measure("ablation", texts / "model", texts / "chats.jsonl", tmp_path, **settings)
+    plain, probe = PlainModel(texts, "chats"), stored_probe(run.folder, TASK, LAST)
+    labels = np.where(plain.many["test"], "many", "few")
+
+    def now():
+        right = probe.predict(plain.states("test")[LAST].astype("float32")) == labels
+        return plain.loss(), right.mean()
+
+    loss, score = now()
+    skip = plain.modules[1].register_forward_hook(lambda _, given, __: given[0])
+    loss_without, score_without = now()
+    skip.remove()
+    skipped = [x for x in run.record.rows if x.axes["disabled"] == "block" and x.layer == 1]
+    (increase,) = (x for x in skipped if x.metric == LOSS)
+    (drop,) = (x for x in skipped if x.metric == "ablation_drop" and x.axes["at"] == LAST)
+    assert increase.value == pytest.approx(loss_without - loss, rel=5e-3)
+    assert abs(increase.value) > 0.01
+    assert drop.value == pytest.approx(score - score_without, abs=0.04)
+    assert (drop.n, increase.p, increase.split) == (30, None, "test")
+
+
+@pytest.mark.parametrize("special", [False, True])
+def test_of_a_chat_only_words_of_messages_are_scored(special):
+    _, tokenizer = build("qwen3", "Qwen3Model")
+    tokenizer.chat_template = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|endoftext|>\n{% endfor %}"
+    chat = [
+        {"role": "user", "content": "the old  keeper"},
+        {"role": "assistant", "content": "2 boats"},
+    ]
+    written = tokenizer.apply_chat_template(chat, tokenize=False)
+    content = written if special else json.dumps(chat)
+    sentence = Sentence("a", "en", (content,), whole=True, chat=not special, special=special)
+    (text,), words = loss_words([sentence], causal=True, tokenizer=WordTokenizer(tokenizer))
+    assert "".join(text.words) == written
+    expected = ["the", " old", "  keeper", " boats"]
+    if special:  # which words a template wrote is not known
+        expected = ["user", "\nthe", *expected[1:3], "assistant", " boats"]
+    assert [text.words[i] for i in words[text]] == expected
+    assert text.rendered

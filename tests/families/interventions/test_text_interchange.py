@@ -1,5 +1,7 @@
 """Interchange of the last token of texts, by hooks on a plain model, and by hand."""
 
+import json
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +11,7 @@ from measuring import command_line, measure
 from test_steering import ANSWERS, TEXTS, texts  # noqa: F401
 from test_text_erasure import PlainModel
 
-from probes.cli.main import main
+from probes.__main__ import main
 from probes.common.errors import UserError
 from probes.families.interventions import ErasureOptions, InterchangeOptions
 from probes.families.interventions import interchange_texts as module
@@ -115,8 +117,12 @@ def test_the_last_tokens_state_is_exchanged_as_in_a_plain_model(measured):
             assert (row.n, flipped.n) == (30, right.sum())
             assert row.axes["exchanged"] == "label@last"
             assert row.axes["at"] == LAST
-            assert row.p is not None
-            assert row.low < row.value < row.high
+            # All 30 texts are bases, and most pairs are each other's source.
+            assert (row.p, row.low, row.why) == (
+                None,
+                None,
+                "fewer than 20 independent pairs of texts",
+            )
     assert measured.rows[RATIO, WHOLE, 2].value != measured.rows[RATIO, MEAN, 2].value
 
 
@@ -146,6 +152,57 @@ def test_sources_are_of_the_right_class_and_come_once_where_they_can(measured):
     assert len(set(other.tolist())) == 2 * fewer
 
 
+def test_sources_are_no_bases_where_others_are_left():
+    classes = np.array([0, 1, 0, 1, 1, 1, 0, 0, 1, 0])
+    assert module._sources(classes, 4, own_class=False).tolist() == [4, 6, 5, 7]
+    assert module._sources(classes, 4, own_class=True).tolist() == [6, 4, 7, 5]
+    assert module._sources(classes[:3], 3, own_class=False).tolist() == [1, 0, 1]
+    assert module._sources(classes[:4], 4, own_class=True).tolist() == [2, 3, 0, 1]
+
+
+def test_classes_take_turns_and_documents_come_once_before_they_come_twice():
+    classes = np.array([1, 1, 0, -1, 1, 0])
+    assert module._in_turn(["a", "a", "b", "c", "d", "b"], classes).tolist() == [0, 2, 4, 5, 1]
+
+
+@pytest.mark.parametrize("kind", ["balanced", "a tenth", "documents"])
+def test_sources_add_no_effect_of_their_own(kind, monkeypatch):
+    """Log-odds are noise, and states carry them over. Of 120 tables of three layers.
+
+    If sources are any texts, and bases alone are resampled, the whole state has one in 24, 44 and
+    17 % of tables.
+    """
+    names, n = (WHOLE, SAME_CLASS), 40
+    monkeypatch.setattr(module, "_NAMES", names)
+    context = SimpleNamespace(layers=LAYERS, model=SimpleNamespace(causal=True))
+    task = SimpleNamespace(task=SimpleNamespace(name="t"))
+    effects = []
+    for seed in range(60):
+        rng, document = np.random.default_rng(seed), np.arange(600)
+        is_many = rng.random(600) < (0.1 if kind == "a tenth" else 0.5)
+        log_odds = rng.normal(size=600) + rng.normal(size=(len(LAYERS), 600))
+        if kind == "documents":
+            document = document // 3
+            log_odds, is_many = log_odds + 2 * rng.normal(size=600)[document], is_many[document]
+        drawn = rng.permutation(600)
+        classes = is_many[drawn].astype(int)
+        chosen = module._in_turn(document[drawn].tolist(), classes)[: 2 * n]
+        pool = drawn[chosen]
+        sources = {own: module._sources(classes[chosen], n, own_class=own) for own in (False, True)}
+        units = [(str(document[i]), str(document[i])) for i in pool]
+        states = SimpleNamespace(prompts=SimpleNamespace(units=units))
+        # Exchanges are measured as differences, of log-odds that are 0 in the untouched pass.
+        side = 2 * classes[chosen][:n] - 1
+        odds = [side * (layer[pool][sources[own]] - layer[pool][:n])
+                for layer in log_odds for own in (False, True)]  # fmt: skip
+        odds, right = np.stack([np.zeros(n), *odds]), np.ones(n, dtype=bool)
+        rows = [x for x in module._rows(context, task, states, sources, odds, right) if x.p]
+        assert len(rows) == len(names) * len(LAYERS)
+        for name in names:
+            effects.append(min(x.p for x in rows if x.axes["direction"] == name) < 0.05)
+    assert np.mean(effects) < 0.08
+
+
 def test_controls_and_directions_are_all_there(measured):
     names = {x.axes["direction"] for x in measured.run.record.rows}
     assert names == {WHOLE, MEAN, PROBE, LEACE, SHUFFLED, RANDOM, SAME_CLASS}
@@ -153,6 +210,21 @@ def test_controls_and_directions_are_all_there(measured):
     assert "'many' is the positive class, with the answer ' dance'; the other is ' laugh'." in note
     right = measured.rows[FLIPPED, WHOLE, 0].n
     assert f"Of 30 pairs of texts, {right} were answered right." in note
+
+
+def test_by_use_and_a_chart_show_what_follows_the_last_token(measured, capsys):
+    folder = measured.run.folder / "results"
+    assert main(["show", str(folder), "--by", "use", "--format", "json"]) == 0
+    lines = json.loads(capsys.readouterr().out)
+    assert len(lines) == len(LAYERS)
+    for (layer, line), (head, name) in product(
+        enumerate(lines), (("interchanged", WHOLE), ("along one direction", MEAN))
+    ):
+        (value,) = (x for column, x in line.items() if column.startswith(head))
+        assert value == pytest.approx(measured.rows[FLIPPED, name, layer].value)
+    path = measured.run.folder / "interchange.svg"
+    assert main(["figure", "interchanged_texts", str(folder), "-o", str(path)]) == 0
+    assert SAME_CLASS in path.read_text()
 
 
 def test_of_states_that_are_all_equal_no_direction_is_exchanged():
@@ -171,7 +243,7 @@ def test_answers_are_needed(texts, tmp_path):  # noqa: F811
 
 def test_words_are_refused(texts, tmp_path, capsys):  # noqa: F811
     line = command_line("interchange", texts / "model", "sample", tmp_path, "--tasks", "pos")
-    main([*line, "--limit", "40", "--probes", "linear", "--evidence", "none"])
+    main(["run", *line, "--limit", "40", "--probes", "linear", "--evidence", "none"])
     assert "pos: only texts of two classes are exchanged" in capsys.readouterr().err
 
 
