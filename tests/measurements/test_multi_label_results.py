@@ -73,7 +73,9 @@ def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path):
     found = probes.run_probes(
         str(tiny_bert), tasks=("roles",), limit=80, output=output, cache_dir=tmp_path, device="cpu"
     )
-    result = next(r for r in found if r.probe.family == "linear" and r.model.random_seed is None)
+    result = next(
+        r for r in found.results if r.probe.family == "linear" and r.model.random_seed is None
+    )
     (path,) = output.glob(f"{tiny_bert.name}*/sample/roles-linear-scores-*.json")
     arrays = read_arrays(path)
     gold = gold_of(result, arrays)
@@ -108,7 +110,7 @@ def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path):
     assert [x.value for x in of_labels] == pytest.approx(expected)
     groups = [x.axes["group"] for x in result.rows.along("group") if x.layer == 1]
     assert any(name.startswith("predicate ") for name in groups)
-    names = dict.fromkeys(r.model.name for r in found)
+    names = dict.fromkeys(r.model.name for r in found.results)
     for command, *arguments in (
         ("show", path),
         ("leaderboard", output),

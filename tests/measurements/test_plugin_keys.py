@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("plug_ins", "short_schedule")
 
 def test_a_result_is_reused_until_the_file_changes(write, run_with, capsys):
     path = write(TASK)
-    (first,) = run_with(path, tasks=("mine",))
+    (first,) = run_with(path, tasks=("mine",)).results
     assert first.plug_ins == (
         PlugIn(
             kind="task",
@@ -34,9 +34,9 @@ def test_a_result_is_reused_until_the_file_changes(write, run_with, capsys):
         ),
     )
     assert not why_outdated(first)
-    (again,) = run_with(path, tasks=("mine",))
+    (again,) = run_with(path, tasks=("mine",)).results
     assert again == first
-    (other,) = run_with(write(TASK.replace("NOUN", "VERB")), tasks=("mine",))
+    (other,) = run_with(write(TASK.replace("NOUN", "VERB")), tasks=("mine",)).results
     assert other.key != first.key
     assert other.examples.labels["noun"] != first.examples.labels["noun"]
     assert not why_outdated(other)
@@ -47,7 +47,7 @@ def test_a_result_is_reused_until_the_file_changes(write, run_with, capsys):
 def test_results_of_two_sources_never_share_a_column(write, run_with):
     path = write(TASK)
     run_with(path, tasks=("mine", "pos"))
-    (newer,) = run_with(write(TASK + "# changed\n"), tasks=("mine",))
+    (newer,) = run_with(write(TASK + "# changed\n"), tasks=("mine",)).results
     (table,) = (path.parent / "results").rglob("layers.csv")
     columns = [name for name in pd.read_csv(table).columns if not name.endswith(("low", "high"))]
     assert sorted(columns) == ["layer", "mine (linear)", "pos (linear)"]
@@ -60,7 +60,7 @@ def test_results_of_two_sources_never_share_a_column(write, run_with):
 def test_of_two_sources_of_which_none_is_loaded_the_newest_has_the_column(write, run_with):
     path = write(TASK)
     run_with(path, tasks=("mine",))
-    (newer,) = run_with(write(TASK.replace("NOUN", "VERB")), tasks=("mine",))
+    (newer,) = run_with(write(TASK.replace("NOUN", "VERB")), tasks=("mine",)).results
     load_file(write(TASK.replace('"mine"', '"other"')))
     run_with(tasks=("pos",))
     (table,) = (path.parent / "results").rglob("layers.csv")
@@ -144,12 +144,14 @@ def test_a_task_that_is_defined_again_is_measured_again_and_counts(cell, measure
     (other,), there = measured()
     assert (counts(other), there) == (VERBS, False)
     assert other.plug_ins[0].source == "this session"
-    (loaded,) = load_results(tmp_path / "results")
+    (loaded,) = load_results(tmp_path / "results").results
     assert loaded.key == other.key
     cell(HELPED)
     (back,), there = measured()
     assert (back, there) == (first, True)
-    (loaded,) = load_results(tmp_path / "results")  # what is defined now, though it is older
+    (loaded,) = load_results(
+        tmp_path / "results"
+    ).results  # what is defined now, though it is older
     assert loaded.key == first.key
 
 
@@ -175,7 +177,7 @@ def test_a_metric_a_family_and_a_measurement_count(cell, measured):
     def run():
         asked = {"probes": ("low_rank",), "measurements": ("probes", "word_norms")}
         found, _ = measured(**asked)
-        (scores,), (norms,) = found, found.others
+        (scores,), (norms,) = found.results, found.others
         return scores, norms
 
     scores, norms = run()
@@ -276,7 +278,7 @@ def included(run_with, write, monkeypatch, tmp_path):
             "own/deep.py",
         )
         write(f'NAME = "{noun}"\n', "own/names.py")
-        (found,) = run_with(write(IMPORTING), tasks=("mine",))
+        (found,) = run_with(write(IMPORTING), tasks=("mine",)).results
         return found
 
     yield run
