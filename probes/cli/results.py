@@ -36,7 +36,7 @@ from probes.records.result import SCORES, Result
 from probes.records.values import ends
 from probes.run.config import NO_NAMES
 from probes.tables import figures
-from probes.tables.charts import INCH, Chart, Spec, Style
+from probes.tables.charts import INCH, Chart, Style
 from probes.tables.table import Table
 from probes.tasks.builtin import table_order
 
@@ -44,11 +44,6 @@ if TYPE_CHECKING:
     from altair.typing import ChartType
 
 R = TypeVar("R", bound=Record)
-
-BEST_COLUMNS = (
-    *("model", "corpus", "task", "probe", "layer", "score", "low", "high", "floor", "gain"),
-)
-"""Columns of `Results.best`."""
 
 
 class UnknownTaskError(UserError, KeyError):
@@ -165,19 +160,18 @@ class Results(Mapping[str, "Results"]):
         Columns: model, corpus, task, probe, layer, score on test with its 95 % interval (low,
         high), floor (the highest score without a trained layer of the model), gain (score − floor).
         Not in percent. Random twins count to floors, and have rows only if there is nothing else.
-        Without a defined score on dev, there is no layer.
+        A task of which no score on dev is defined has no row.
         """
         trained = [x for x in self.results if x.model.random_seed is None]
         rows = []
-        for result in trained or self.results:
-            _, floor = with_floor(result, self.results).floor or ("", None)
-            layer, score, interval = result.best_number, None, None
-            if layer is not None:
-                score, interval = result.score(layer), result.interval(layer)
-            about = result.model.name, result.corpus.name, result.task.name, result.probe.family
-            rows.append((*about, layer, score, *ends(interval), floor))
-        frame = pd.DataFrame(rows, columns=BEST_COLUMNS[:-1])
-        frame = frame.astype({"layer": "Int64", **dict.fromkeys(BEST_COLUMNS[5:-1], float)})
+        for x in trained or self.results:
+            if (layer := x.best_number) is not None:
+                _, floor = with_floor(x, self.results).floor or ("", None)
+                about = x.model.name, x.corpus.name, x.task.name, x.probe.family, layer
+                rows.append((*about, x.score(layer), *ends(x.interval(layer)), floor))
+        numbers = ["score", "low", "high", "floor"]
+        columns = ["model", "corpus", "task", "probe", "layer", *numbers]
+        frame = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(numbers, float))
         return frame.assign(gain=frame["score"] - frame["floor"])
 
     def predictions(
@@ -234,8 +228,6 @@ class Results(Mapping[str, "Results"]):
             UserError: there is no such figure, nothing to draw, no result of a name, or results of
                 several corpora; or the file cannot be written.
         """
-        if path is not None:
-            figures.require_format(Path(path))
         if reason := figures.no_room():
             raise UserError(f"plot(): nothing is drawn, since {reason}; lift the limit.")
         style = Style(width * INCH, titled=title)
@@ -280,19 +272,15 @@ class Results(Mapping[str, "Results"]):
 
     def _selected(self, probe: str, model: str | None, corpus: str | None) -> list[Result]:
         """The results of one table; of a single model or corpus, the name may be left out."""
-        families = dict.fromkeys(result.probe.family for result in self.results)
+        names = [(r.probe.family, r.model.name, r.corpus.name) for r in self.results]
         pretrained = {r.model.name for r in self.results if r.model.random_seed is None}
-        models = dict.fromkeys(result.model.name for result in self.results)
         # Runs add random twins without being asked: they are no reason to name the model.
         if model is None and len(pretrained) == 1:
             (model,) = pretrained
-        chosen_names = (
-            _one("probe", probe, families),
-            _one("model", model, models),
-            _one("corpus", corpus, dict.fromkeys(r.corpus.name for r in self.results)),
-        )
-        names = [(r.probe.family, r.model.name, r.corpus.name) for r in self.results]
-        return [r for r, of in zip(self.results, names, strict=True) if of == chosen_names]
+        nouns = ("probe", probe), ("model", model), ("corpus", corpus)
+        chosen_names = tuple(_one(*x, [of[i] for of in names]) for i, x in enumerate(nouns))
+        of_table = zip(self.results, names, strict=True)
+        return [result for result, of in of_table if of == chosen_names]
 
     def _tables(self) -> Iterator[Table]:
         """Scores of each model that is no twin of another, and what else was measured."""
@@ -311,7 +299,7 @@ def merged(parts: Sequence[Results]) -> Results:
 
 def _one(noun: str, name: str | None, candidates: Iterable[str]) -> str:
     """The given name, or the only candidate."""
-    names = list(candidates)
+    names = list(dict.fromkeys(candidates))
     if name is None and len(names) == 1:
         return names[0]
     if name is None and names:
@@ -339,7 +327,7 @@ class Figure:
 
         specification = cast(Any, self).to_dict()
         config = update_nested(self.style.config, specification["config"])
-        return figures.svg(Spec(specification, config=config))
+        return figures.drawn({**specification, "config": config})
 
     def _repr_mimebundle_(self, *args: object, **more: object) -> dict[str, str]:
         return {"image/svg+xml": self.svg}
@@ -350,8 +338,11 @@ class Figure:
         Raises:
             UserError: the format is unknown, or the file cannot be written.
         """
-        figures.write(figures.require_format(Path(path)), self.svg)
-        return Path(path)
+        target = Path(path)
+        if target.suffix.lower() not in figures.FORMATS:
+            raise UserError(f"{target}: the name must end in one of {', '.join(figures.FORMATS)}.")
+        figures.write(target, self.svg)
+        return target
 
 
 def _altair(chart: Chart, style: Style) -> Any:
@@ -360,7 +351,8 @@ def _altair(chart: Chart, style: Style) -> Any:
 
     kind = type(AltairChart.from_dict(chart.to_dict()))
     # A class has the style, since methods of Altair copy nothing else.
-    return type("Figure", (Figure, kind), {"style": style}).from_dict(chart.to_dict())
+    of_style: Any = type("Figure", (Figure, kind), {"style": style})
+    return of_style.from_dict(chart.to_dict())
 
 
 def load_results(*places: str | os.PathLike[str]) -> Results:

@@ -92,7 +92,7 @@ class RunSettings(FitSettings, total=False):
     task_from: str | Sequence[str]
     """label columns of your own data; each becomes a task"""
     layers: int | str | Sequence[int]
-    """layers to measure (default: all); 0 is the embedding output, -1 the last layer"""
+    """layers to measure (default: all); 0: embedding output, -1: last"""
     limit: int | None
     """keep the first N sentences of each split, or draw N items from each paradigm"""
     drop_overlap: bool

@@ -176,16 +176,18 @@ def prediction_frame(result: Result, layer: int) -> pd.DataFrame:
         UserError: the layer was not probed, or predictions are not stored or cannot be read.
     """
     index = result.layers.index(result.numbered(layer))
-    if result.path is None:
-        raise UserError(f"{result.task.name}: the result has no file, and thus no predictions.")
+    if result.path is None or not result.path.with_suffix(".npz").exists():
+        raise UserError(
+            f"{result.path or result.task.name}: no predictions are stored beside the scores; fit "
+            "the probes again with overwrite='always'."
+        )
     arrays = read_predictions(result.path)
     gold, predicted = gold_of(result, arrays), arrays["predicted"][index, 0]
     names = np.array([*gold.classes, *sorted({*gold.unseen})], dtype=object)
+    labels: Sequence[Any] = [gold.labels, predicted]
     if result.task.kind == "multi-label":
         labels = [[tuple(names[x]) for x in sets] for sets in gold.indicators(predicted)]
-    elif result.task.kind == "regression":
-        labels = [gold.labels, predicted]
-    else:
+    elif result.task.kind == "classification":
         labels = [names[gold.codes], names[gold.decided(predicted)]]
     columns = {"sentence": gold.sentence, "gold": labels[0], "predicted": labels[1]}
     margins = {"margin": predicted} if ranks_margins(result.task.metric) else {}

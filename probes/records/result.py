@@ -102,7 +102,7 @@ class Result(Record):
             UserError: the layer was not probed.
         """
         row = self.at(self.task.metric, self.numbered(layer), split)
-        return row and row.value
+        return None if row is None else row.value
 
     def scores_of(self, layer: int) -> Scores:
         """Every metric of a layer's first fit on test."""

@@ -132,9 +132,7 @@ class RunConfig(Frozen):
         min_length=1,
     )
     layers: Layers = setting(
-        "layers to measure (default: all); 0 is the embedding output, -1 the last layer",
-        (),
-        "all|every:N|N,…",
+        "layers to measure (default: all); 0: embedding output, -1: last", (), "all|every:N|N,…"
     )
     measurements: tuple[str, ...] = setting(
         "scores with their evidence, or others from --list-measurements",

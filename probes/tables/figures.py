@@ -19,33 +19,22 @@ ADDRESSES = 128 << 30
 """Bytes of addresses that drawing may reserve; 67 GB were measured."""
 
 
-def svg(chart: Chart, style: Style | None = None) -> str:
-    """A chart as SVG, which holds no address of the network.
+def svg(chart: Chart, style: Style) -> str:
+    """A chart as SVG, which holds no address of the network."""
+    return drawn({**chart.to_dict(), "config": style.config})
 
-    Args:
-        style: its look; by default the chart's own.
-    """
+
+def drawn(specification: dict[str, Any]) -> str:
+    """A specification of Vega-Lite as SVG."""
     import vl_convert
 
-    look = {"config": style.config} if style else {}
-    spec = printable_spec({**chart.to_dict(), **look})
+    spec = printable_spec(specification)
     return str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]))
 
 
 def save(chart: Chart, path: Path, style: Style) -> None:
     """Write a chart in the format that the file's name ends in."""
     write(path, svg(chart, style))
-
-
-def require_format(path: Path) -> Path:
-    """The path of a figure, whose name must end in one of `FORMATS`.
-
-    Raises:
-        UserError: it ends in something else.
-    """
-    if path.suffix.lower() not in FORMATS:
-        raise UserError(f"{path}: the name must end in one of {', '.join(FORMATS)}.")
-    return path
 
 
 def write(path: Path, svg_text: str, dpi: int = 300) -> None:

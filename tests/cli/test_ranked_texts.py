@@ -59,7 +59,8 @@ def threshold_of(margins, gold, rate):
 
 
 def test_everything_goes_by_the_ranking(tiny_bert, corpora, tmp_path, capsys):
-    result, _ = run_on(tiny_bert, tmp_path, corpora[0], evidence="standard", twins=1).results
+    results = run_on(tiny_bert, tmp_path, corpora[0], evidence="standard", twins=1)
+    result, _ = results.results
     assert (result.task.metric, result.task.fpr) == ("auroc", 0.01)
     arrays = read_arrays(result.path)
     gold, gold_dev = arrays["gold"], arrays["gold_dev"]
@@ -69,6 +70,9 @@ def test_everything_goes_by_the_ranking(tiny_bert, corpora, tmp_path, capsys):
         assert result.score(layer, "dev") == pytest.approx(roc_auc_score(gold_dev, on_dev))
         assert result.score(layer) == pytest.approx(roc_auc_score(gold, on_test))
         assert result.at("accuracy", layer).value == ((on_test > 0) == gold).mean()
+        frame = results.predictions(result.task.name, layer)
+        assert result.score(layer) == pytest.approx(roc_auc_score(frame["gold"], frame["margin"]))
+        assert result.at("accuracy", layer).value == (frame["gold"] == frame["predicted"]).mean()
         threshold = result.at("threshold", layer, "dev")
         above, rate = threshold_of(on_dev, gold_dev, 0.01)
         assert (on_dev[gold_dev == 0] > threshold.value).mean() == rate

@@ -164,6 +164,12 @@ def test_numbers_and_sets_are_labels_too(tmp_path):
         ({"labels": [{"a"}] * 599 + [{"a", "nan"}]}, r"labels\[599\] is .*, not a set"),
         ({"labels": [[0, 1]] + [[1, 0, 1]] * 599}, r"labels\[1\] is \[1, 0, 1\], with a class twice; give the names"),
         ({"labels": [{"a"}] * 599 + ["a"]}, r"labels\[599\] is 'a', not a set of classes"),
+        ({"labels": [0.0, 1.0] * 299 + [0.0, float("nan")]}, r"labels\[599\] is nan, not a class"),
+        ({"labels": [0.5] * 600, "kind": "classification"}, r"labels\[0\] is 0.5, not a class"),
+        ({"labels": ["a"] * 600, "kind": "regression"}, r"labels\[0\] is 'a', not a number"),
+        ({"labels": ["a"] * 600, "kind": "multi-label"}, r"labels\[0\] is 'a', not a set of classes"),
+        ({"labels": [{0.5, 1}] * 600}, r"labels\[0\] is {0.5, 1}, not a set of classes"),
+        ({"kind": "regresion"}, "kind='regresion': Did you mean 'regression'"),
         ({"groups": [1, 2]}, "2 groups, 600 labels"),
         ({"types": ["a"]}, "1 types, 600 labels"),
         ({"splits": ["trian"] * 600}, r"splits\[0\] is 'trian'. Did you mean 'train'"),
@@ -197,16 +203,44 @@ def test_settings_that_do_not_fit_the_vectors_are_refused(more_layers, setting, 
         probed(vectors, tmp_path, **setting)
 
 
-def test_whole_numbers_that_are_floats_are_said_to_be_a_regression(capsys):
+@pytest.mark.parametrize("dtype", [int, np.int8, float, np.float32, bool, object])
+def test_whole_numbers_of_any_type_are_the_same_classes(dtype):
+    """In a list, an array or a tensor; the rule is that of `LayerProbe`."""
     layers, y = classes()
-    said = "Vectors: float labels mean regression; give integers for classes"
-    for labels, kind, warned in (
-        (y.astype(float), "regression", True),
-        (y + 0.5, "regression", False),
-        (y, "classification", False),
+    y, x = (y > 1).astype(dtype), layers[6]
+    given = [y, list(y), y.tolist(), [1.0 if label else False for label in y]]
+    given += [] if dtype is object else [torch.tensor(y), list(torch.tensor(y))]
+    for labels in given:
+        vectors = probes.Vectors(layers, labels)
+        assert (vectors.kind, {*vectors.labels}) == ("classification", {"0", "1"})
+        assert vectors.labels == [str(int(label)) for label in y]
+    sets = probes.Vectors(layers, [{label, 2} for label in y])
+    assert {*sets.labels} == {("0", "2"), ("1", "2")}
+    if dtype is not object:
+        probe = probes.LayerProbe().fit(x, y)
+        assert (probe.kind_, probe.classes_.tolist()) == ("classification", [0, 1])
+        assert probe.score(x, y.astype(int)) == probe.score(x, y.astype(float)) > 0.6
+
+
+def test_kinds_are_those_of_fitted_probes(capsys):
+    """Fractions make a regression; many whole numbers that are floats are said to be classes."""
+    layers, y = classes()
+    numbers = np.arange(600) % 21
+    said = "Vectors: 21 whole numbers are classes; kind='regression' predicts them"
+    for labels, kind, expected, warned in (
+        (y, "auto", "classification", False),
+        (y.astype(float), "auto", "classification", False),
+        (y.astype(float), "regression", "regression", False),
+        (y, "regression", "regression", False),
+        (y + 0.5, "auto", "regression", False),
+        (numbers, "auto", "classification", False),
+        (numbers.astype(float), "auto", "classification", True),
+        (numbers.astype(float), "regression", "regression", False),
     ):
-        assert probes.Vectors(layers, labels).kind == kind
+        vectors = probes.Vectors(layers, labels, kind=kind)
+        assert vectors.kind == expected
         assert (said in capsys.readouterr().err) == warned
+        assert probes.LayerProbe(kind=kind).fit(layers[6], labels).kind_ == expected
 
 
 @pytest.mark.parametrize(("scale", "offset"), [(1e-9, 0), (0.1, 1000), (1e6, 0)])

@@ -8,6 +8,7 @@ from planted_context import task_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.preprocessing import MultiLabelBinarizer
 from tiny_runs import of_all_layers, run, shortened_schedule
 
 import probes
@@ -110,6 +111,12 @@ def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path):
     assert [x.value for x in of_labels] == pytest.approx(expected)
     groups = [x.axes["group"] for x in result.rows.along("group") if x.layer == 1]
     assert any(name.startswith("predicate ") for name in groups)
+    binarizer = MultiLabelBinarizer()
+    for layer in result.layers:
+        frame = found.predictions("roles", layer)
+        sets = binarizer.fit_transform([*frame["gold"], *frame["predicted"]])
+        gold, predicted = np.split(sets, 2)
+        assert f1_score(gold, predicted, average="micro") == pytest.approx(result.score(layer))
     names = dict.fromkeys(r.model.name for r in found.results)
     for command, *arguments in (
         ("show", path),

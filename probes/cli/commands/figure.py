@@ -14,8 +14,7 @@ from probes.common.errors import UserError, names_in
 from probes.common.registry import did_you_mean
 from probes.frames.joined_results import results_with_evidence
 from probes.measurements.catalogue import registered_commands
-from probes.tables import figures
-from probes.tables.charts import COLUMN, INCH, WIDE, Style
+from probes.tables.figures import FORMATS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,13 +61,18 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UserError: the format or the figure is unknown, or a flag does not apply to it.
     """
-    figures.require_format(options.output)
+    if options.output.suffix.lower() not in FORMATS:
+        raise UserError(f"{options.output}: the name must end in one of {', '.join(FORMATS)}.")
     family_figures = registered_commands("figures")
     if options.kind not in (kinds := [*figure_names(), *family_figures]):
         raise UserError(
             f"No figure is called {options.kind!r}. {did_you_mean(options.kind, kinds)} Figures of "
             "a plug-in need its file with --include."
         )
+    # The drawing library is slow to import.
+    from probes.tables import figures
+    from probes.tables.charts import COLUMN, INCH, WIDE, Style
+
     if reason := figures.no_room():
         raise UserError(f"{options.output}: not drawn, since {reason}; lift the limit.")
     width = options.width or (WIDE if options.wide else COLUMN)
