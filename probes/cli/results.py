@@ -176,7 +176,7 @@ class Results(Mapping[str, "Results"]):
 
     def predictions(
         self,
-        task: str,
+        task: str | None = None,
         layer: int | None = None,
         probe: str = "linear",
         model: str | None = None,
@@ -187,18 +187,18 @@ class Results(Mapping[str, "Results"]):
         Columns: see `probes.probing.scores.prediction_frame`.
 
         Args:
+            task: which, if there are several.
             layer: by default the best on dev; -1 is the last.
             model, corpus: see `table`.
 
         Raises:
             UserError: see `table`; or the layer was not probed, or predictions are not stored.
         """
-        results = self[task]._selected(probe, model, corpus)
-        if len(results) > 1:
-            paths = listed((str(x.path) for x in results), "and")
+        result, *others = self[_one("task", task, self)]._selected(probe, model, corpus)
+        if others:
+            paths = listed((str(x.path) for x in (result, *others)), "and")
             raise UserError(f"{task}: several results ({paths}); load the folder of one.")
-        layer = results[0].best_layer if layer is None else layer
-        return prediction_frame(results[0], layer)
+        return prediction_frame(result, result.best_layer if layer is None else layer)
 
     def plot(
         self,
@@ -366,10 +366,8 @@ def load_results(*places: str | os.PathLike[str]) -> Results:
     """
     folders: list[Path] = []
     for pattern in [os.fspath(x) for x in places]:
-        matches = [Path(pattern)] if Path(pattern).exists() else [*map(Path, sorted(glob(pattern)))]
-        if not matches:
-            raise UserError(f"{pattern}: there is no such folder; name a folder of results.")
-        folders += [path for path in matches if path.is_dir()]
+        matches = [] if Path(pattern).exists() else filter(os.path.isdir, sorted(glob(pattern)))
+        folders += map(Path, [*matches] or [pattern])
     records = records_below(folders)
     return Results(
         results_in_order(results_with_evidence(records)), measured=corpus_records_of(records)
@@ -457,24 +455,19 @@ def only(records: Mapping[Path, R], **filters: Sequence[str]) -> dict[Path, R]:
     """The records of these models, corpora, tasks or probes; without names, of all.
 
     A record that is of no task passes.
+
+    Raises:
+        UserError: no result has one of the names.
     """
     matches = dict(records)
     for attribute, names in filters.items():
         parts = {path: getattr(record, attribute) for path, record in matches.items()}
         called = {x: y.family if attribute == "probe" else y.name for x, y in parts.items() if y}
-        require_results(f"--{attribute}", names, {*called.values()})
+        known = sorted({*called.values()})
+        if wrong := [name for name in names if name not in known]:
+            hint = did_you_mean(wrong[0], known)
+            raise UserError(f"--{attribute} {wrong[0]}: no results. {hint}")
         for path in parts:
             if names and called.get(path, names[0]) not in names:
                 del matches[path]
     return matches
-
-
-def require_results(flag: str, names: Iterable[str], known_names: Collection[str]) -> None:
-    """Check the names that a filter keeps.
-
-    Raises:
-        UserError: no result has one of them.
-    """
-    for name in names:
-        if name not in known_names:
-            raise UserError(f"{flag} {name}: no results. {did_you_mean(name, sorted(known_names))}")

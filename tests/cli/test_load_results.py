@@ -97,8 +97,11 @@ def test_predictions_are_those_stored(stored_results):
     assert set(frame["gold"]) == {"a"}
     assert frame["predicted"].tolist() == ["b"] * 99 + ["a"] * 301
     assert set(frame["split"]) == {"test"}
+    assert found["pos"].predictions(layer=1, model="other").equals(frame)
     with pytest.raises(probes.UserError, match="There are results of several; give model="):
         found.predictions("pos")
+    with pytest.raises(probes.UserError, match=r"task='poss': no results\. Did you mean 'pos'"):
+        found.predictions("poss")
     put(stored_results, "m", "pos", 9, model__digest="z")
     with pytest.raises(
         probes.UserError, match=r"pos: several results \(.*; load the folder of one"
