@@ -97,12 +97,12 @@ def cell(monkeypatch):
 
 @pytest.fixture
 def measured(tiny_bert, tmp_path, capsys):
-    """Runs the tiny model on what has been defined; the results, and how many were there already."""
+    """Runs the tiny model on what has been defined; its records, and whether they were there."""
 
     def run(**settings):
         found = run_included(tiny_bert, tmp_path, **{"tasks": ("mine",), **settings})
         said = capsys.readouterr().err
-        return found, "result exists already" in said
+        return (*found.results, *found.others), "result exists already" in said
 
     return run
 
@@ -176,9 +176,7 @@ def test_a_metric_a_family_and_a_measurement_count(cell, measured):
 
     def run():
         asked = {"probes": ("low_rank",), "measurements": ("probes", "word_norms")}
-        found, _ = measured(**asked)
-        (scores,), (norms,) = found.results, found.others
-        return scores, norms
+        return measured(**asked)[0]
 
     scores, norms = run()
     kinds = [each.kind for each in scores.plug_ins]
