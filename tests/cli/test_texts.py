@@ -273,7 +273,7 @@ def test_tools_dates_and_templates_in_memory_are_in_vectors_and_keys(
     again |= {**given, "quick": True, "probes": "linear", "device": "cpu", "output": tmp_path / "r"}
     found = []
     for tokenizer.chat_template in (heard, "b" + heard, heard):
-        found += probes.run_probes(**again, cache_dir=tmp_path / "cache")
+        found += probes.run_probes(**again, cache_dir=tmp_path / "cache").results
     assert not any(map(why_outdated, found))
     assert found[0].key == found[2].key != found[1].key
     assert found[0].model.digest == found[1].model.digest
