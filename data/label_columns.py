@@ -23,7 +23,7 @@ IGNORED = -100
 UNEVEN = 1.5
 """Classes are uneven if the largest has more than so many times its even share."""
 
-_MOST_CLASSES = 20
+MOST_CLASSES = 20
 """Largest number of classes that whole floats may stand for; with more they are amounts."""
 
 _DECIMAL = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][-+]?\d+)?")
@@ -258,7 +258,7 @@ def classes_of_floats(table: LabelledRows, name: str) -> LabelledRows | None:
     # Other splits or files may have no gap, so their classes are integers.
     if len(present) == len(labels) or not all(map(_is_whole, present)) or not _are_numbers(present):
         return None
-    if len(set(map(float, present))) > _MOST_CLASSES:
+    if len(set(map(float, present))) > MOST_CLASSES:
         return None
 
     def class_names(x: Any) -> Any:

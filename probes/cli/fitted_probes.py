@@ -109,9 +109,7 @@ def find_probe(
         paths = ", ".join(map(str, results))
         raise UserError(f"{folder}: several results of {task} · {family}; name one of {paths}.")
     ((path, result),) = results.items()
-    if layer not in result.layers:
-        layers = ", ".join(map(str, result.layers))
-        raise UserError(f"{folder}: {task} · {family} has no layer {layer}. Known: {layers}.")
+    layer = result.numbered(layer)
     caches = caches_of(path.parent) if cache is None else [cache]
     parameter_sets = [read_parameters(x, result.key) or {} for x in caches]
     parameters = next((x for x in parameter_sets if of_layer(layer, "weight") in x), None)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Number
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,15 +14,17 @@ from scipy.sparse import csr_array, issparse
 
 from probes.cli.results import Results
 from probes.cli.run import run_models
+from probes.common.arrays import without_torch
 from probes.common.errors import UserError, counted, printable
 from probes.common.registry import did_you_mean
 from probes.common.terminal import progress
 from probes.data.in_memory import in_memory, plain
-from probes.data.label_columns import STRIPPED, document_of
+from probes.data.label_columns import MOST_CLASSES, STRIPPED, document_of
 from probes.data.sentence import LARGEST_LABEL, SPLITS, Corpus, Sentence, bare
 from probes.data.sources import LabelColumn, Source
 from probes.run.inputs import LazyModel
 from probes.run.settings import takes_settings, validate
+from probes.tasks.task import Kind
 
 if TYPE_CHECKING:
     from probes.cli.setting_types import FitSettings
@@ -38,18 +40,16 @@ FROM_VECTORS = (
 
 _SETS = (set, frozenset, tuple, list)
 
-Kind = Literal["classification", "multi-label", "regression"]
-
 
 class Vectors:
     """Examples as arrays: their vectors at one or more layers, and their labels.
 
     Args:
-        layers: vectors by layer. Each (examples, dimensions). Or vectors of all layers from 0, the
-            embeddings, in order. Shape (layers, examples, dimensions). Sparse matrices of scipy,
-            such as codes of a sparse autoencoder, become dense in blocks of examples only.
-        labels: label of each example: a class (text, integer or truth value), a float for
-            regression, or a set of classes.
+        layers: vectors by layer. Each (examples, dimensions). Or an array, tensor or list of all
+            layers from 0, the embeddings. Shape (layers, examples, dimensions). Sparse matrices of
+            scipy, such as codes of a sparse autoencoder, become dense in blocks of examples only.
+        labels: label of each example: a class (text or whole number), a number, or a set of
+            classes.
         groups: group of each example, such as the document or person. Groups are not divided among
             splits, and are resampled for intervals. With fewer than 20 groups in test, there are
             no intervals and no tests, with a warning. By default each example is a group.
@@ -57,6 +57,7 @@ class Vectors:
             each is dev and test.
         types: type of each example, such as the word, which gets a random label in the control
             task; without types there is no control task.
+        kind: as in `LayerProbe`, but "multi-label" takes sets of classes.
         name: name of the model in tables.
         task: name of the labels in tables.
         corpus: name of the examples in tables.
@@ -74,6 +75,7 @@ class Vectors:
         groups: Sequence[Hashable] | NDArray[Any] | None = None,
         splits: Sequence[str] | NDArray[Any] | None = None,
         types: Sequence[str] | NDArray[Any] | None = None,
+        kind: Literal["auto"] | Kind = "auto",
         name: str = "vectors",
         task: str = "label",
         corpus: str = "examples",
@@ -83,14 +85,14 @@ class Vectors:
         self.layers = {
             _layer_number(layer): _array_of_layer(layer, x) for layer, x in _by_number(layers)
         }
-        raw_labels = list(labels)
+        raw_labels = list(without_torch(labels))
         n = len(raw_labels)
         for layer, array in self.layers.items():
             if array.shape[0] != n:
                 raise UserError(
                     f"Vectors: {array.shape[0]:,} vectors at layer {layer}, {n:,} labels."
                 )
-        self.kind, self.labels = _kind_and_labels(raw_labels)
+        self.kind, self.labels = _kind_and_labels(raw_labels, kind)
         # The corpus notes how many labels have lost blanks, which may have made two classes one.
         flat_labels = (y for x in raw_labels for y in (x if isinstance(x, _SETS) else (x,)))
         self.stripped = sum(isinstance(y, str) and y != bare(y) for y in flat_labels)
@@ -197,12 +199,8 @@ def _layer_number(layer: object) -> int:
 
 def _array_of_layer(layer: object, vectors: Any) -> NDArray[Any] | csr_array:
     """The vectors of a layer; a sparse matrix stays sparse, with sorted indices."""
-    if hasattr(vectors, "detach"):  # a tensor, of which numpy reads only some
-        vectors = vectors.detach().cpu()
-    if str(getattr(vectors, "dtype", "")) == "torch.bfloat16":
-        vectors = vectors.float()
     try:
-        array = csr_array(vectors) if issparse(vectors) else np.asarray(vectors)
+        array = csr_array(vectors) if issparse(vectors) else np.asarray(without_torch(vectors))
     except (TypeError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:100]
         raise UserError(f"Vectors: layer {layer} is not an array of numbers ({reason}).") from error
@@ -231,7 +229,7 @@ def _array_of_layer(layer: object, vectors: Any) -> NDArray[Any] | csr_array:
 
 
 def _values_of_examples(argument: str, column: Iterable[Any], n: int) -> list[Any]:
-    values = list(column)
+    values = list(without_torch(column))
     if len(values) != n:
         raise UserError(f"Vectors: {len(values):,} {argument}, {n:,} labels.")
     return values
@@ -286,11 +284,13 @@ def _judge_groups(groups: Sequence[str], splits: Sequence[str]) -> None:
         )
 
 
-def _kind_and_labels(raw_labels: Sequence[Any]) -> tuple[Kind, list[Any]]:
+def _kind_and_labels(raw_labels: Sequence[Any], kind: str) -> tuple[Kind, list[Any]]:
     """The kind of labels, and the labels in the form of tasks."""
-    labels = [x.item() if isinstance(x, np.generic) else x for x in raw_labels]
+    labels = [x.item() if isinstance(x, np.generic) else without_torch(x) for x in raw_labels]
     sets = [isinstance(x, _SETS) for x in labels]
-    if any(sets):
+    if kind not in (known_kinds := ("auto", *get_args(Kind))):
+        raise UserError(f"Vectors: kind={kind!r}: {did_you_mean(kind, known_kinds)}")
+    if kind == "multi-label" or (kind == "auto" and any(sets)):
         fit = [x and all(map(_is_class, y)) for x, y in zip(sets, labels, strict=True)]
         _require_all("a set of classes", fit, labels)
         for i, label in enumerate(labels):
@@ -299,22 +299,31 @@ def _kind_and_labels(raw_labels: Sequence[Any]) -> tuple[Kind, list[Any]]:
                     f"Vectors: labels[{i}] is {label!r:.60}, with a class twice; give the names "
                     "of classes, not a 0 or 1 for each."
                 )
-        return "multi-label", [tuple(sorted({bare(str(y)) for y in x})) for x in labels]
-    # NaN is a missing label, also among classes: alone it does not mean regression.
-    fractions = [isinstance(x, float) and x == x for x in labels]
-    if any(fractions):
+        return "multi-label", [tuple(sorted(set(map(_class_name, x)))) for x in labels]
+    # NaN is a missing label, and does not mean regression.
+    fractions = (isinstance(x, float) and x == x and not x.is_integer() for x in labels)
+    if kind == "regression" or (kind == "auto" and any(fractions)):
         fit = [isinstance(x, (int, float)) and abs(x) <= LARGEST_LABEL for x in labels]
         _require_all(f"a number up to {LARGEST_LABEL:g}", fit, labels)
-        if all(float(x).is_integer() for x in labels):
-            progress.warn("Vectors: float labels mean regression; give integers for classes")
         return "regression", list(map(float, labels))
-    fit = [isinstance(x, (str, int)) and _is_class(x) for x in labels]
-    _require_all("a class", fit, labels)
-    return "classification", [bare(str(x)) for x in labels]
+    _require_all("a class", [not isinstance(x, _SETS) and _is_class(x) for x in labels], labels)
+    names = list(map(_class_name, labels))
+    if (n := len(set(names))) > MOST_CLASSES and any(isinstance(x, float) for x in labels):
+        progress.warn(f"Vectors: {n:,} whole numbers are classes; kind='regression' predicts them")
+    return "classification", names
 
 
 def _is_class(label: object) -> bool:
-    return plain(label) is not None and bare(str(label)).lower() not in ("", "nan")
+    """Whether a label is text or a whole number, and not the mark of a missing one."""
+    label = plain(label)
+    is_whole = isinstance(label, int) or (isinstance(label, float) and label.is_integer())
+    return is_whole or (isinstance(label, str) and bare(label).lower() not in ("", "nan"))
+
+
+def _class_name(label: object) -> str:
+    """The name of a class; 1, 1.0 and True are one."""
+    label = plain(label)
+    return bare(str(int(label) if isinstance(label, (bool, float)) else label))
 
 
 def _require_all(noun: str, fit: Sequence[bool], labels: Sequence[Any]) -> None:

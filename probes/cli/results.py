@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from glob import glob
 from html import escape
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pandas as pd
 
@@ -29,22 +29,34 @@ from probes.frames.long_frame import long_frame
 from probes.frames.measurement_tables import measurement_tables
 from probes.measurements.measurement import get_measurement, probe_measurements
 from probes.measurements.measurement import measurements as known_measurements
+from probes.probing.scores import prediction_frame
 from probes.records.record import Record
 from probes.records.record_files import or_published
 from probes.records.result import SCORES, Result
+from probes.records.values import ends
 from probes.run.config import NO_NAMES
+from probes.tables import figures
+from probes.tables.charts import INCH, Chart, Style
 from probes.tables.table import Table
 from probes.tasks.builtin import table_order
 
+if TYPE_CHECKING:
+    from altair.typing import ChartType
+
 R = TypeVar("R", bound=Record)
 
-FORMATS = (".pdf", ".svg", ".png")
-"""Formats of figures, by the ends of their files' names."""
+
+class UnknownTaskError(UserError, KeyError):
+    """A task that no result is of."""
+
+    __str__ = Exception.__str__  # that of KeyError quotes the message
 
 
 @dataclass(frozen=True)
-class Results:
-    """Results of a run or of folders: iterated one by one, and shown as tables in a notebook.
+class Results(Mapping[str, "Results"]):
+    """Results of a run or of folders, by task: ``results["pos"]`` are those of one task.
+
+    A notebook shows them as tables. The records themselves are in `results`.
 
     Attributes:
         found: scores with their evidence, one per model, corpus, task and probe family, by files.
@@ -59,11 +71,23 @@ class Results:
     failed: Mapping[str, str] = field(default_factory=dict)
     measured: Mapping[Path, Record] = field(default_factory=dict)
 
-    def __iter__(self) -> Iterator[Result]:
-        return iter(self.results)
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(result.task.name for result in self.results))
 
     def __len__(self) -> int:
-        return len(self.found)
+        return len({result.task.name for result in self.results})
+
+    def __getitem__(self, task: str) -> Results:
+        """The results of a task, of all models, corpora and probe families.
+
+        Raises:
+            UnknownTaskError: there are none.
+        """
+        of_task = {path: x for path, x in self.found.items() if x.task.name == task}
+        if not of_task:
+            hints = dict.fromkeys((did_you_mean(str(task), self), f"Known: {', '.join(self)}."))
+            raise UnknownTaskError(f"{task}: no results of this task. {' '.join(hints)}")
+        return Results(of_task)
 
     @property
     def results(self) -> tuple[Result, ...]:
@@ -79,10 +103,9 @@ class Results:
         records = (*self.results, *self.others)
         models = dict.fromkeys(record.model.name for record in records)
         corpora = dict.fromkeys(record.corpus.name for record in records)
-        tasks = dict.fromkeys(result.task.name for result in self)
         parts = [
             f"{listed(models, 'and')} on {listed(corpora, 'and')}" if records else "no results",
-            ", ".join(tasks),
+            ", ".join(self),
             ", ".join(dict.fromkeys(record.measurement for record in self.others)),
             f"{counted(len(self.failed), 'failure')}" if self.failed else "",
         ]
@@ -130,6 +153,53 @@ class Results:
         floored = [with_floor(result, self.found.values()) for result in results]
         return "\n".join(latex(table, wide=wide) for table in score_tables(floored))
 
+    @property
+    def best(self) -> pd.DataFrame:
+        """The layer chosen on dev for each model, corpus, task and probe family, with its score.
+
+        Columns: model, corpus, task, probe, layer, score on test with its 95 % interval (low,
+        high), floor (the highest score without a trained layer of the model), gain (score − floor).
+        Not in percent. Random twins count to floors, and have rows only if there is nothing else.
+        A task of which no score on dev is defined has no row.
+        """
+        trained = [x for x in self.results if x.model.random_seed is None]
+        rows = []
+        for x in trained or self.results:
+            if (layer := x.best_number) is not None:
+                _, floor = with_floor(x, self.results).floor or ("", None)
+                about = x.model.name, x.corpus.name, x.task.name, x.probe.family, layer
+                rows.append((*about, x.score(layer), *ends(x.interval(layer)), floor))
+        numbers = ["score", "low", "high", "floor"]
+        columns = ["model", "corpus", "task", "probe", "layer", *numbers]
+        frame = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(numbers, float))
+        return frame.assign(gain=frame["score"] - frame["floor"])
+
+    def predictions(
+        self,
+        task: str | None = None,
+        layer: int | None = None,
+        probe: str = "linear",
+        model: str | None = None,
+        corpus: str | None = None,
+    ) -> pd.DataFrame:
+        """Gold and predicted labels behind a score: a row for each test example, in corpus order.
+
+        Columns: see `probes.probing.scores.prediction_frame`.
+
+        Args:
+            task: which, if there are several.
+            layer: by default the best on dev; -1 is the last.
+            model, corpus: see `table`.
+
+        Raises:
+            UserError: see `table`; or the layer was not probed, or predictions are not stored.
+        """
+        result, *others = self[_one("task", task, self)]._selected(probe, model, corpus)
+        if others:
+            paths = listed((str(x.path) for x in (result, *others)), "and")
+            raise UserError(f"{task}: several results ({paths}); load the folder of one.")
+        return prediction_frame(result, result.best_layer if layer is None else layer)
+
     def plot(
         self,
         kind: str = "curves",
@@ -141,22 +211,23 @@ class Results:
         measurement: str = "",
         width: float = 6.3,
         title: bool = True,
-    ) -> Figure:
-        """A figure, which notebooks show; the same as that of `python -m probes figure`.
+        path: str | os.PathLike[str] | None = None,
+    ) -> ChartType:
+        """A chart of Altair, which notebooks show; the same as that of `python -m probes figure`.
+
+        It can be changed by methods of Altair, such as ``properties``, and is an SVG in a notebook.
 
         Args:
             kind: name of a figure, as `python -m probes figure --help` lists them.
             task, model, corpus: names of what is drawn, or one text with commas; all by default.
             measurement: whose, if several have a chart of this name.
             width: in inches.
+            path: also write it to this .pdf, .svg or .png file, as its method ``save`` does.
 
         Raises:
             UserError: there is no such figure, nothing to draw, no result of a name, or results of
-                several corpora.
+                several corpora; or the file cannot be written.
         """
-        from probes.tables import figures
-        from probes.tables.charts import INCH, Style
-
         if reason := figures.no_room():
             raise UserError(f"plot(): nothing is drawn, since {reason}; lift the limit.")
         style = Style(width * INCH, titled=title)
@@ -167,8 +238,10 @@ class Results:
                 raise UserError(f"{noun}={text!r}: {NO_NAMES}.")
         records = only({**self.found, **self.measured}, corpus=names["corpus"], task=names["task"])
         about = kind, only(records, model=names["model"]), "plot()", style, probe, measurement
-        chart = figure(*about, by_task=bool(task), among=records.values())
-        return Figure(figures.svg(chart, style))
+        chart = _altair(figure(*about, by_task=bool(task), among=records.values()), style)
+        if path is not None:
+            chart.save(path)
+        return cast("ChartType", chart)
 
     def report(self, path: str | os.PathLike[str], title: str = "results") -> Path:
         """Write one self-contained HTML page of all results.
@@ -189,7 +262,7 @@ class Results:
         Columns: what headers say (model, corpus, task, probe, measurement, …), the fields of rows,
         and one for each axis.
         """
-        of_scores = (r for result in self for r in (result, *result.evidence.values()))
+        of_scores = (r for result in self.results for r in (result, *result.evidence.values()))
         return long_frame([*of_scores, *self.others])
 
     @property
@@ -199,18 +272,15 @@ class Results:
 
     def _selected(self, probe: str, model: str | None, corpus: str | None) -> list[Result]:
         """The results of one table; of a single model or corpus, the name may be left out."""
-        families = dict.fromkeys(result.probe.family for result in self)
-        pretrained = {r.model.name for r in self if r.model.random_seed is None}
-        models = dict.fromkeys(result.model.name for result in self)
+        names = [(r.probe.family, r.model.name, r.corpus.name) for r in self.results]
+        pretrained = {r.model.name for r in self.results if r.model.random_seed is None}
         # Runs add random twins without being asked: they are no reason to name the model.
         if model is None and len(pretrained) == 1:
             (model,) = pretrained
-        chosen_names = (
-            _one("probe", probe, families),
-            _one("model", model, models),
-            _one("corpus", corpus, dict.fromkeys(r.corpus.name for r in self)),
-        )
-        return [r for r in self if (r.probe.family, r.model.name, r.corpus.name) == chosen_names]
+        nouns = ("probe", probe), ("model", model), ("corpus", corpus)
+        chosen_names = tuple(_one(*x, [of[i] for of in names]) for i, x in enumerate(nouns))
+        of_table = zip(self.results, names, strict=True)
+        return [result for result, of in of_table if of == chosen_names]
 
     def _tables(self) -> Iterator[Table]:
         """Scores of each model that is no twin of another, and what else was measured."""
@@ -229,7 +299,7 @@ def merged(parts: Sequence[Results]) -> Results:
 
 def _one(noun: str, name: str | None, candidates: Iterable[str]) -> str:
     """The given name, or the only candidate."""
-    names = list(candidates)
+    names = list(dict.fromkeys(candidates))
     if name is None and len(names) == 1:
         return names[0]
     if name is None and names:
@@ -241,21 +311,26 @@ def _one(noun: str, name: str | None, candidates: Iterable[str]) -> str:
     return name
 
 
-@dataclass(frozen=True)
 class Figure:
-    """A figure as SVG, which notebooks show.
+    """A chart of Altair that notebooks and files show in the look of a style, as SVG.
 
     Attributes:
-        svg: the drawing.
+        style: the look; what ``configure`` and the like set comes before it.
     """
 
-    svg: str
+    style: Style
 
-    def _repr_svg_(self) -> str:
-        return self.svg
+    @property
+    def svg(self) -> str:
+        """The drawing, which holds no address of the network."""
+        from altair.utils import update_nested
 
-    def __repr__(self) -> str:
-        return "<Figure: save('figure.pdf') writes it>"
+        specification = cast(Any, self).to_dict()
+        config = update_nested(self.style.config, specification["config"])
+        return figures.drawn({**specification, "config": config})
+
+    def _repr_mimebundle_(self, *args: object, **more: object) -> dict[str, str]:
+        return {"image/svg+xml": self.svg}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it as .pdf, .svg or .png.
@@ -263,13 +338,21 @@ class Figure:
         Raises:
             UserError: the format is unknown, or the file cannot be written.
         """
-        from probes.tables.figures import write
-
         target = Path(path)
-        if target.suffix.lower() not in FORMATS:
-            raise UserError(f"{target}: the name must end in one of {', '.join(FORMATS)}.")
-        write(target, self.svg)
+        if target.suffix.lower() not in figures.FORMATS:
+            raise UserError(f"{target}: the name must end in one of {', '.join(figures.FORMATS)}.")
+        figures.write(target, self.svg)
         return target
+
+
+def _altair(chart: Chart, style: Style) -> Any:
+    """The chart as a `Figure` that is one of Altair's charts."""
+    from altair import Chart as AltairChart
+
+    kind = type(AltairChart.from_dict(chart.to_dict()))
+    # A class has the style, since methods of Altair copy nothing else.
+    of_style: Any = type("Figure", (Figure, kind), {"style": style})
+    return of_style.from_dict(chart.to_dict())
 
 
 def load_results(*places: str | os.PathLike[str]) -> Results:
@@ -283,10 +366,8 @@ def load_results(*places: str | os.PathLike[str]) -> Results:
     """
     folders: list[Path] = []
     for pattern in [os.fspath(x) for x in places]:
-        matches = [Path(pattern)] if Path(pattern).exists() else [*map(Path, sorted(glob(pattern)))]
-        if not matches:
-            raise UserError(f"{pattern}: there is no such folder; name a folder of results.")
-        folders += [path for path in matches if path.is_dir()]
+        matches = [] if Path(pattern).exists() else filter(os.path.isdir, sorted(glob(pattern)))
+        folders += map(Path, [*matches] or [pattern])
     records = records_below(folders)
     return Results(
         results_in_order(results_with_evidence(records)), measured=corpus_records_of(records)
@@ -374,24 +455,19 @@ def only(records: Mapping[Path, R], **filters: Sequence[str]) -> dict[Path, R]:
     """The records of these models, corpora, tasks or probes; without names, of all.
 
     A record that is of no task passes.
+
+    Raises:
+        UserError: no result has one of the names.
     """
     matches = dict(records)
     for attribute, names in filters.items():
         parts = {path: getattr(record, attribute) for path, record in matches.items()}
         called = {x: y.family if attribute == "probe" else y.name for x, y in parts.items() if y}
-        require_results(f"--{attribute}", names, {*called.values()})
+        known = sorted({*called.values()})
+        if wrong := [name for name in names if name not in known]:
+            hint = did_you_mean(wrong[0], known)
+            raise UserError(f"--{attribute} {wrong[0]}: no results. {hint}")
         for path in parts:
             if names and called.get(path, names[0]) not in names:
                 del matches[path]
     return matches
-
-
-def require_results(flag: str, names: Iterable[str], known_names: Collection[str]) -> None:
-    """Check the names that a filter keeps.
-
-    Raises:
-        UserError: no result has one of them.
-    """
-    for name in names:
-        if name not in known_names:
-            raise UserError(f"{flag} {name}: no results. {did_you_mean(name, sorted(known_names))}")

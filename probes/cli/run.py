@@ -109,7 +109,7 @@ def run_corpora(
     all_results = merged(results)
     with tolerate_broken_output():
         for module in family_modules("transfer"):
-            printer.show(module.transfer_tables(all_results), quiet=progress.quiet)
+            printer.show(module.transfer_tables(all_results.results), quiet=progress.quiet)
     return all_results
 
 

@@ -92,7 +92,7 @@ class RunSettings(FitSettings, total=False):
     task_from: str | Sequence[str]
     """label columns of your own data; each becomes a task"""
     layers: int | str | Sequence[int]
-    """layers to measure (default: all); 0 is the embedding output"""
+    """layers to measure (default: all); 0: embedding output, -1: last"""
     limit: int | None
     """use only the first N sentences of each split, or N random items of each paradigm"""
     drop_overlap: bool

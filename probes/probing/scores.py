@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from probes.common.errors import UserError
 from probes.examples.examples import Examples, NotServedError
 from probes.examples.scoring import (
     Scorer,
@@ -161,6 +163,35 @@ def read_predictions(path: Path) -> Arrays:
     except ValueError as error:
         raise unreadable_arrays(path, error) from error
     return arrays
+
+
+def prediction_frame(result: Result, layer: int) -> pd.DataFrame:
+    """Gold and predicted labels of a layer's first fit: a row for each test example.
+
+    Columns: `sentence`, its number in the split, from 0; `gold` and `predicted`: class, number, or
+    tuple of labels; `split`; `margin`, where the headline metric ranks margins, which decide for
+    the second class above 0. Words are not stored with results.
+
+    Raises:
+        UserError: the layer was not probed, or predictions are not stored or cannot be read.
+    """
+    index = result.layers.index(result.numbered(layer))
+    if result.path is None or not result.path.with_suffix(".npz").exists():
+        raise UserError(
+            f"{result.path or result.task.name}: no predictions are stored beside the scores; fit "
+            "the probes again with overwrite='always'."
+        )
+    arrays = read_predictions(result.path)
+    gold, predicted = gold_of(result, arrays), arrays["predicted"][index, 0]
+    names = np.array([*gold.classes, *sorted({*gold.unseen})], dtype=object)
+    labels: Sequence[Any] = [gold.labels, predicted]
+    if result.task.kind == "multi-label":
+        labels = [[tuple(names[x]) for x in sets] for sets in gold.indicators(predicted)]
+    elif result.task.kind == "classification":
+        labels = [names[gold.codes], names[gold.decided(predicted)]]
+    columns = {"sentence": gold.sentence, "gold": labels[0], "predicted": labels[1]}
+    margins = {"margin": predicted} if ranks_margins(result.task.metric) else {}
+    return pd.DataFrame({**columns, "split": "test", **margins})
 
 
 def _require_array_shapes(arrays: Arrays) -> None:

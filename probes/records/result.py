@@ -75,6 +75,20 @@ class Result(Record):
         """The layers that were probed, ascending."""
         return tuple(self.extent)
 
+    def numbered(self, layer: int) -> int:
+        """The number of a layer that was probed; -1 is the model's last.
+
+        Raises:
+            UserError: the layer was not probed.
+        """
+        number = layer if layer >= 0 else layer + self.model.n_layers + 1
+        if number not in self.extent:
+            raise UserError(
+                f"{self.task.name}: layer {layer} was not probed; give one of "
+                f"{', '.join(map(str, self.layers))}."
+            )
+        return number
+
     def at(
         self, metric: str, layer: int | None = None, split: str = "test", **axes: str | int
     ) -> Row | None:
@@ -82,18 +96,13 @@ class Result(Record):
         return self.rows.at(metric, layer, split, **axes)
 
     def score(self, layer: int, split: str = "test") -> float | None:
-        """Headline score of a layer: that of its first fit.
+        """Headline score of a layer, -1 for the last: that of its first fit.
 
         Raises:
             UserError: the layer was not probed.
         """
-        row = self.at(self.task.metric, layer, split)
-        if row is None:
-            raise UserError(
-                f"{self.task.name}: layer {layer} was not probed; give one of "
-                f"{', '.join(map(str, self.layers))}."
-            )
-        return row.value
+        row = self.at(self.task.metric, self.numbered(layer), split)
+        return None if row is None else row.value
 
     def scores_of(self, layer: int) -> Scores:
         """Every metric of a layer's first fit on test."""
@@ -101,8 +110,8 @@ class Result(Record):
         return {row.metric: row.value for row in rows if row is not None}
 
     def interval(self, layer: int) -> Interval:
-        """95 % interval of the headline score on test; None without one."""
-        row = self.at(self.task.metric, layer)
+        """95 % interval of the headline score of a layer on test; None without one."""
+        row = self.at(self.task.metric, self.numbered(layer))
         return row.interval if row else None
 
     @property
@@ -154,7 +163,7 @@ class Result(Record):
         if (score := self.score(layer)) is None:
             return False
         if self.floor_test is not None:
-            return layer not in self.floor_test.above
+            return self.numbered(layer) not in self.floor_test.above
         low, _ = ends(self.interval(layer))
         return self.floor is not None and (score if low is None else low) <= self.floor[1]
 

@@ -29,7 +29,7 @@ from probes.tasks.columns import text_task
 from probes.tasks.positions import Position, positions_in
 from probes.tasks.task import ReadSite
 
-_Numbers = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Tag("numbers")]
+_Numbers = Annotated[tuple[int, ...], Tag("numbers")]
 
 Layers = Annotated[
     _Numbers | Annotated[str, Tag("every")],
@@ -132,7 +132,7 @@ class RunConfig(Frozen):
         min_length=1,
     )
     layers: Layers = setting(
-        "layers to measure (default: all); 0 is the embedding output", (), "all|every:N|N,…"
+        "layers to measure (default: all); 0: embedding output, -1: last", (), "all|every:N|N,…"
     )
     measurements: tuple[str, ...] = setting(
         "what to measure: scores (with their evidence), or others from --list-measurements",
@@ -276,6 +276,7 @@ class RunConfig(Frozen):
     @field_validator("layers", mode="before")
     @classmethod
     def _layer_numbers(cls, value: object) -> object:
+        value = getattr(value, "tolist", lambda: value)()  # of numpy's numbers and arrays
         if isinstance(value, int):
             return (value,)
         if not isinstance(value, str):
@@ -285,10 +286,10 @@ class RunConfig(Frozen):
         if re.fullmatch(r"every:[1-9][0-9]{0,3}", value):
             return value
         parts = value.split(",")
-        if not all(part.strip().isdecimal() and len(part) < 9 for part in parts):
+        if not all(re.fullmatch(r"\s*-?[0-9]{1,8}\s*", part) for part in parts):
             raise ValueError(
-                "give all, every:N, or numbers such as 0,3,6; layers count from 0, the embedding "
-                "output"
+                "give all, every:N, or numbers such as 0,3,-1; layers count from 0, the embedding "
+                "output, and -1 is the last"
             )
         return tuple(map(int, parts))
 

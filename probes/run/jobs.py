@@ -71,16 +71,18 @@ class Job:
 
 
 def layers_of(config: RunConfig, n_layers: int, model: str) -> tuple[int, ...]:
-    """The layers that a run asks for of a model of L layers.
+    """The layers that a run asks for of a model of L layers; -1 is layer L.
 
     "every:4" asks for layers 0, 4, 8, … and the last one.
 
     Raises:
         UserError: `--layers` names one that the model does not have.
     """
+    numbers = range(n_layers + 1)
     if isinstance(config.layers, str):
         step = int(config.layers.removeprefix("every:"))
-        return tuple(sorted({*range(0, n_layers + 1, step), n_layers}))
-    if (highest := max(config.layers, default=0)) > n_layers:
-        raise UserError(f"--layers {highest}: {model} has layers 0 to {n_layers}.")
-    return config.layers or tuple(range(n_layers + 1))
+        return tuple(sorted({*numbers[::step], n_layers}))
+    if wrong := [x for x in config.layers if not -len(numbers) <= x <= n_layers]:
+        from_end = f", or -1 to -{len(numbers)} from the last" if wrong[-1] < 0 else ""
+        raise UserError(f"--layers {wrong[-1]}: {model} has layers 0 to {n_layers}{from_end}.")
+    return tuple(sorted({numbers[x] for x in config.layers})) or tuple(numbers)

@@ -115,11 +115,13 @@ def model_runs(
     """
     config = config_for_items(config, source)
     # Before the corpus is read: a layer that no model has is found at once.
+    configs = []
     for model in models:
         encoder = model.in_memory
         n_layers = encoder.info.n_layers if encoder else n_configured_layers(model.source.config)
         if n_layers is not None:
-            layers_of(config, n_layers, model.source.name)
+            layers = config.layers and layers_of(config, n_layers, model.source.name)
+            configs.append(config.model_copy(update={"layers": layers}))
     require_pairs(config, len(models))
     for model, family in product(models, config.probes):
         in_memory = model.in_memory is not None and not model.in_memory.reads_text
@@ -128,7 +130,8 @@ def model_runs(
             raise UserError(f"--probes {family}: {why}; leave it out.")
     corpus, omissions = LazyCorpus(source), Omissions()
     tasks = choose_tasks(config, corpus, omissions) if config.trains_probes else []
-    require_measurable(config, corpus)
+    for config_of_model in configs or [config]:
+        require_measurable(config_of_model, corpus)
     index, began = Index(), began or datetime.now(UTC)
     request = config.corpus_request
     corpora = [LazyCorpus(find_corpus(name, **request)) for name in config.trained_elsewhere]

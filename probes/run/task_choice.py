@@ -239,7 +239,8 @@ def require_measurable(config: RunConfig, corpus: LazyCorpus) -> None:
                 "leave it out, or choose another --corpus."
             )
         layers = config.layers if isinstance(config.layers, tuple) else ()
-        if layers and not definition.extent(Request(layers, layers[-1])):
+        # Numbers below 0 depend on the model.
+        if layers and layers[0] >= 0 and not definition.extent(Request(layers, layers[-1])):
             numbers = ",".join(map(str, layers))
             raise UserError(
                 f"--layers {numbers}: --measurements {name} finds nothing there; name other layers."

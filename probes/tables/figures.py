@@ -21,9 +21,14 @@ ADDRESSES = 128 << 30
 
 def svg(chart: Chart, style: Style) -> str:
     """A chart as SVG, which holds no address of the network."""
+    return drawn({**chart.to_dict(), "config": style.config})
+
+
+def drawn(specification: dict[str, Any]) -> str:
+    """A specification of Vega-Lite as SVG."""
     import vl_convert
 
-    spec = printable_spec({**chart.to_dict(), "config": style.config})
+    spec = printable_spec(specification)
     text, numbers = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]), dict[str, str]()
     # The process counts clips through all charts, and equal charts are to be equal files.
     return re.sub(

@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from probes.common.arrays import Floats
+from probes.common.arrays import Floats, without_torch
 from probes.common.errors import UserError
 from probes.common.registry import did_you_mean
 from probes.compute.devices import exact_products, pick_device
@@ -55,7 +55,8 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         family: "linear", "mlp", "mean-difference" or "sparse"; the last two are for classes.
         kind: "classification"; "multi-label" (labels are a matrix of 0 and 1, one column per
             label); "regression"; or "auto": regression if there are fractions, multi-label for
-            such a matrix, otherwise classification.
+            such a matrix, otherwise classification. So whole numbers are classes in any type: 1,
+            1.0 and True are one class. As in scikit-learn.
         seed: seed of an MLP's initial parameters and batches, and of the held-out groups.
         device: the device on which `fit` computes, as in `--device`.
         class_weight: None or "balanced", as in runs of tasks scored by balanced accuracy.
@@ -136,7 +137,7 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if reason := why_unfit(self.family, self.kind_):
             raise ValueError(f"family={self.family!r}: {reason}.")
         examples = np.arange(len(labels))
-        sentences = examples if groups is None else column_or_1d(_as_array(groups))
+        sentences = examples if groups is None else column_or_1d(without_torch(groups))
         check_consistent_length(vectors, sentences)
         train, held_out = examples, (vectors, labels)
         if dev is not None:
@@ -201,7 +202,7 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, x: Any, y: Any, *, reset: bool) -> tuple[Array, Array]:
         """Validated vectors (float32 or float16) and labels; dev keeps only classes of y."""
-        arrays, types = (_as_array(x), _as_array(y)), [np.float32, np.float16]
+        arrays, types = (without_torch(x), without_torch(y)), [np.float32, np.float16]
         x, y = validate_data(self, *arrays, reset=reset, dtype=types, multi_output=True)
         if reset:
             self.kind_ = self._kind_of(type_of_target(y))
@@ -235,7 +236,7 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _outputs(self, x: ArrayLike) -> Floats:
         """Logits (that of the first of two classes is 0), or numbers of a regression. (n, C)."""
         check_is_fitted(self, "coefs_")
-        outputs: Floats = validate_data(self, _as_array(x), reset=False, dtype=np.float64)
+        outputs: Floats = validate_data(self, without_torch(x), reset=False, dtype=np.float64)
         for number, (weight, bias) in enumerate(zip(self.coefs_, self.intercepts_, strict=True)):
             outputs = (np.maximum(outputs, 0) if number else outputs) @ weight + bias
         if self.kind_ == "classification" and len(self.classes_) == 2:
@@ -269,12 +270,4 @@ class LayerProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, x: ArrayLike, y: ArrayLike) -> float:
         """Accuracy (of whole sets for label sets), or R² of a regression."""
         score = r2_score if self.kind_ == "regression" else accuracy_score
-        return float(score(_as_array(y), self.predict(x)))
-
-
-def _as_array(values: Any) -> Any:
-    """Convert a tensor to an array; anything else stays as it is."""
-    if not isinstance(values, torch.Tensor):
-        return values
-    values = values.detach().cpu()
-    return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
+        return float(score(without_torch(y), self.predict(x)))

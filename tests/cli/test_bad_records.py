@@ -366,13 +366,13 @@ def test_a_record_without_the_options_of_its_measurement_is_left_out(
 def test_a_run_writes_its_tables_beside_them(kinds, copied_results, tmp_path, tiny_bert):
     """They lie among the records of the model and corpus that are measured."""
     settings = {"tasks": ("chunking",), "probes": ("linear",), "twins": 0, "corpus": "sample"}
-    (found,) = run(tiny_bert, tmp_path, **settings)
+    (found,) = run(tiny_bert, tmp_path, **settings).results
     (own,) = copied_results.glob("tiny-bert*/sample*")
     for path in broken(copied_results, kinds).values():
         for file in (path, path.with_suffix(".npz")):
             if file.exists() or file.is_symlink():
                 file.rename(own / file.name)
-    (again,) = run(tiny_bert, tmp_path, **settings)
+    (again,) = run(tiny_bert, tmp_path, **settings).results
     assert again.rows == found.rows
     rows = (copied_results / "leaderboard.csv").read_text().splitlines()
     assert sum('"tiny-bert"' in row for row in rows) == 3
@@ -399,7 +399,7 @@ def test_damaged_predictions_cost_only_their_comparison(tiny_bert, tmp_path, cap
     for path in paths[:damaged]:
         path.write_bytes(path.read_bytes()[:100])
     results = run(tiny_bert, tmp_path, tasks=("depth", "pos"), **settings)
-    assert len(list(results)) == 4
+    assert len(list(results.results)) == 4
     board = pd.read_csv(tmp_path / "results" / "leaderboard.csv")
     assert board.groupby("task").model.nunique().to_dict() == {"depth": 2, "pos": 2}
     assert all(what.endswith("depth · linear in the comparison") for what in results.failed)
@@ -422,7 +422,7 @@ def test_a_task_without_examples_does_not_stop_the_others(tiny_bert, tmp_path, c
     settings = {"limit": 1, "probes": ("linear",)}
     for tasks in (("agreement", "depth"), ("depth", "agreement")):
         results = run(tiny_bert, tmp_path, tasks=tasks, **settings)
-        assert [result.task.name for result in results] == ["depth"]
+        assert [result.task.name for result in results.results] == ["depth"]
         ((what, why),) = results.failed.items()
         assert what == "tiny-bert · agreement"
         assert why.startswith("Task 'agreement' has no examples in the ")

@@ -66,7 +66,7 @@ def made(request, tiny_bert, tmp_path_factory):
         results = run(tiny_bert, folder, **settings)
         (place,) = (folder / "results").glob("*/sample")
         stored = {}
-        for result in results:
+        for result in results.results:
             (path,) = place.glob(f"*-scores-{result.key[:8]}.json")
             data[result.task.name] = read_again(result, folder / "cache")
             stored[result.task.name, result.probe.family] = result, read_arrays(path)
@@ -257,7 +257,7 @@ def test_the_card_says_what_the_record_says(made, tmp_path):
     [
         ({"--task": "poss"}, "no task 'poss'. Did you mean 'pos'?"),
         ({"--probe": "liner"}, "no probe family 'liner'. Did you mean 'linear'?"),
-        ({"--layer": "9"}, "pos · linear has no layer 9. Known: 0, 1, 2."),
+        ({"--layer": "9"}, "pos: layer 9 was not probed; give one of 0, 1, 2."),
         ({"--layer": "two"}, "--layer two: not a whole number."),
         ({"-o": "probe.bin"}, "probe.bin: the name must end in .safetensors."),
         ({"-o": "/dev/null/p.safetensors"}, "cannot be written"),

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 from board_by_hand import put
@@ -23,7 +24,7 @@ def stored_results(tmp_path):
 
 def test_what_is_loaded_is_what_is_stored(stored_results):
     found = probes.load_results(stored_results)
-    assert {result.model.name for result in found} == {"m", "other"}
+    assert {result.model.name for result in found.results} == {"m", "other"}
     assert [record.measurement for record in found.others] == ["geometry"]
     write_leaderboard(stored_results)
     stored = pd.read_csv(stored_results / "leaderboard.csv")
@@ -39,10 +40,82 @@ def test_what_is_loaded_is_what_is_stored(stored_results):
     assert of_test.to_dict() == pytest.approx(best.to_dict())
 
 
+def test_results_are_by_task(tmp_path):
+    for model, task in (("m", "pos"), ("m", "chunking"), ("other", "pos")):
+        put(tmp_path, model, task, 9)
+    found = probes.load_results(tmp_path)
+    assert [*found] == ["pos", "chunking"]
+    assert (len(found), len(found.results)) == (2, 3)
+    assert ("pos" in found, "depth" in found, found.get("depth")) == (True, False, None)
+    of_pos = found["pos"]
+    assert {x.model.name: x.task.name for x in of_pos.results} == {"m": "pos", "other": "pos"}
+    assert dict(found.items())["pos"] == of_pos == of_pos["pos"]
+    assert of_pos.table(model="m").equals(found.table(model="m")[["pos"]])
+    with pytest.raises(KeyError) as raised:
+        found["poss"]
+    assert isinstance(raised.value, probes.UserError)
+    said = "poss: no results of this task. Did you mean 'pos'? Known: pos, chunking."
+    assert str(raised.value) == said
+    with pytest.raises(
+        probes.UserError, match=r"^0: no results of this task. Known: pos, chunking"
+    ):
+        found[0]
+
+
+def test_best_layers_are_those_chosen_on_dev(tmp_path):
+    """The floor of `pos` is the rule, and that of `chunking` the random twin at its best layer."""
+    rules = {"majority": np.arange(400) < 120}
+    put(tmp_path, "m", "pos", 40, rules=rules)
+    put(tmp_path, "m", "chunking", 20)
+    put(tmp_path, "random:m", "chunking", 100, random_seed=0, model__digest="m None")
+    found = probes.load_results(tmp_path)
+    chosen = found.frame[found.frame["best"]].set_index(["model", "task"])
+    best = found.best
+    assert [*best] == [
+        *("model", "corpus", "task", "probe", "layer", "score", "low", "high", "floor", "gain"),
+    ]
+    assert best[["model", "task", "probe"]].values.tolist() == [
+        ["m", "pos", "linear"],
+        ["m", "chunking", "linear"],
+    ]
+    for row in best.itertuples():
+        other = chosen.loc[row.model, row.task]
+        for name in ("corpus", "layer", "score", "low", "high"):
+            assert getattr(row, name) == other[name]
+    assert best["score"].tolist() == pytest.approx([0.9, 0.95])
+    assert best["floor"].tolist() == pytest.approx([0.3, 0.75])
+    assert best["gain"].tolist() == pytest.approx([0.6, 0.2])
+    alone = probes.load_results(tmp_path / "random*").best
+    assert alone["model"].tolist() == ["random:m"]
+    assert probes.Results().best.empty
+
+
+def test_predictions_are_those_stored(stored_results):
+    found = probes.load_results(stored_results)
+    frame = found.predictions("pos", -1, model="other")
+    assert frame["sentence"].tolist() == list(range(400))
+    assert set(frame["gold"]) == {"a"}
+    assert frame["predicted"].tolist() == ["b"] * 99 + ["a"] * 301
+    assert set(frame["split"]) == {"test"}
+    assert found["pos"].predictions(layer=1, model="other").equals(frame)
+    with pytest.raises(probes.UserError, match="There are results of several; give model="):
+        found.predictions("pos")
+    with pytest.raises(probes.UserError, match=r"task='poss': no results\. Did you mean 'pos'"):
+        found.predictions("poss")
+    put(stored_results, "m", "pos", 9, model__digest="z")
+    with pytest.raises(
+        probes.UserError, match=r"pos: several results \(.*; load the folder of one"
+    ):
+        probes.load_results(stored_results).predictions("pos", model="m")
+    path = put(stored_results / "bare", "m", "pos", 9, predictions=False)
+    with pytest.raises(probes.UserError, match=rf"{path.name}: no predictions are stored"):
+        probes.load_results(stored_results / "bare").predictions("pos")
+
+
 def test_patterns_name_folders(stored_results):
     found = probes.load_results(str(stored_results / "oth*"), stored_results / "m")
-    assert {result.model.name for result in found} == {"m", "other"}
-    assert {r.model.name for r in probes.load_results(stored_results / "m")} == {"m"}
+    assert {result.model.name for result in found.results} == {"m", "other"}
+    assert {r.model.name for r in probes.load_results(stored_results / "m").results} == {"m"}
     with pytest.raises(probes.UserError, match=r"x\*: there is no such folder"):
         probes.load_results(stored_results / "x*")
     (stored_results / "empty").mkdir()

@@ -47,7 +47,7 @@ WORDS = ["the", "old", "dog", "sees", "a", "cat", "near", "some", "books", "sun"
 
 def test_odd_labels_reach_every_output_as_they_are(tiny_bert, tmp_path):
     corpus = rows(tmp_path / "c", **dict.fromkeys(("train", "dev", "test"), [(WORDS, ODD)] * 12))
-    (result,) = run_linear(tiny_bert, tmp_path, corpus=corpus, task_from=("y",))
+    (result,) = run_linear(tiny_bert, tmp_path, corpus=corpus, task_from=("y",)).results
     assert sorted(result.examples.labels) == sorted(ODD)
     with (tmp_path / "results" / "leaderboard.csv").open(encoding="utf-8", newline="") as file:
         table = list(csv.reader(file))
@@ -86,7 +86,7 @@ def test_data_from_which_nothing_can_be_learnt_are_refused(tiny_bert, tmp_path, 
 def test_a_label_unseen_in_train_is_counted_and_never_predicted(tiny_bert, tmp_path, capsys):
     known, new = (["the", "dog", "cat"], ["D", "N", "N"]), (["the", "sun"], ["D", "Z"])
     corpus = rows(tmp_path / "c", train=[known] * 8, dev=[known] * 4, test=[known, new] * 4)
-    (result,) = run_linear(tiny_bert, tmp_path, corpus=corpus, task_from=("y",))
+    (result,) = run_linear(tiny_bert, tmp_path, corpus=corpus, task_from=("y",)).results
     assert "4 test examples have a label that does not occur in train" in capsys.readouterr().err
     assert tuple(result.examples.labels["Z"]) == (0, 0, 4)
     # 4 of 20 test examples cannot be right.
@@ -97,7 +97,7 @@ def test_one_sentence_per_split_is_enough(tiny_bert, tmp_path):
     one = [(["the", "dog", "sees", "a", "cat"], ["D", "N", "V", "D", "N"])]
     corpus = rows(tmp_path / "c", **dict.fromkeys(("train", "dev", "test"), one))
     settings = {"task_from": "y", "evidence": "training_variance,selectivity,localisation"}
-    (result,) = run_linear(tiny_bert, tmp_path, corpus=corpus, **settings)
+    (result,) = run_linear(tiny_bert, tmp_path, corpus=corpus, **settings).results
     assert result.examples.n["test"] == 5
     assert result.interval(0) is None
 
@@ -127,10 +127,10 @@ def test_remote_code_runs_only_if_asked_and_the_result_says_so(
     settings = {"tasks": ("pos",), "limit": 20}
     with pytest.raises(UserError, match=r"--model odd: .*--trust-remote-code"):
         run_linear(folder, tmp_path, **settings)
-    (result,) = run_linear(folder, tmp_path, trust_remote_code=True, **settings)
+    (result,) = run_linear(folder, tmp_path, trust_remote_code=True, **settings).results
     assert result.provenance["remote code"] == "ran"
     assert "--model odd runs code from its own folder" in capsys.readouterr().err
-    (plain,) = run_linear(tiny_bert, tmp_path, **settings)
+    (plain,) = run_linear(tiny_bert, tmp_path, **settings).results
     assert "remote code" not in plain.provenance
 
 
@@ -140,7 +140,7 @@ def test_a_dry_run_needs_no_weights(tiny_bert, tmp_path, capsys):
     settings = {"tasks": ("pos",), "limit": 20, "dry_run": True}
     tables = []
     for folder in (tiny_bert, bare):
-        assert not list(run_linear(folder, tmp_path, **settings))
+        assert not list(run_linear(folder, tmp_path, **settings).results)
         said = capsys.readouterr()
         weightless = "its weights are not here" in " ".join(said.out.split())
         assert weightless == (folder == bare)
@@ -153,7 +153,7 @@ def test_a_dry_run_needs_no_weights(tiny_bert, tmp_path, capsys):
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 def test_a_window_of_16_reads_every_word(family, tmp_path):
     save(family, tmp_path / "narrow", max_position_embeddings=16)
-    (result,) = run_linear(tmp_path / "narrow", tmp_path, tasks=("pos",), limit=20)
+    (result,) = run_linear(tmp_path / "narrow", tmp_path, tasks=("pos",), limit=20).results
     assert result.model.window == 16
     assert result.encoding.texts_in_several_windows > 0
     assert result.examples.n == result.corpus.words

@@ -74,7 +74,7 @@ def sentences(n):
 def test_sentences_are_a_corpus(tiny_bert, tmp_path):
     places = {"output": tmp_path / "results", "cache_dir": tmp_path / "cache", "quick": True}
     found = probes.run_probes(str(tiny_bert), corpus=list(sentences(40)), tasks="pos", **places)
-    (corpus,) = {(r.corpus.name, r.corpus.sentences["test"]) for r in found}
+    (corpus,) = {(r.corpus.name, r.corpus.sentences["test"]) for r in found.results}
     assert corpus == ("in memory", 4)
     notes = found.results[0].corpus.notes
     assert notes["dev sentences cut from all, by document"] == 4
@@ -83,7 +83,7 @@ def test_sentences_are_a_corpus(tiny_bert, tmp_path):
     splits = {"train": given[:10], "dev": given[10:20], "test": given[20:]}
     mine = probes.Corpus("mine", "2", "CC0", splits)
     found = probes.run_probes(str(tiny_bert), corpus=mine, tasks="pos", **places)
-    assert {(r.corpus.name, r.corpus.licence) for r in found} == {("mine", "CC0")}
+    assert {(r.corpus.name, r.corpus.licence) for r in found.results} == {("mine", "CC0")}
     assert len(list((tmp_path / "results").glob("*/mine-*"))) == 1
     assert len(list((tmp_path / "results").glob("*/in-memory-*"))) == 1
 
@@ -114,7 +114,7 @@ def test_models_of_transformers_come_with_their_tokenizer(tiny_bert, tmp_path):
     for number, given in enumerate([(model, tokenizer), ((model, tokenizer),)]):
         output = tmp_path / f"{number}"
         found = probes.run_probes(*given, name="mine", output=output, **settings, **places)
-        assert {r.model.name for r in found} == {"mine"}
+        assert {r.model.name for r in found.results} == {"mine"}
         assert found.table().equals(named.table())
         assert list(output.glob("mine-*/sample"))
     with pytest.raises(probes.UserError, match="needs its tokenizer; give it as the second"):

@@ -59,7 +59,8 @@ def threshold_of(margins, gold, rate):
 
 
 def test_everything_goes_by_the_ranking(tiny_bert, corpora, tmp_path, capsys):
-    result, _ = run_on(tiny_bert, tmp_path, corpora[0], evidence="standard", twins=1)
+    results = run_on(tiny_bert, tmp_path, corpora[0], evidence="standard", twins=1)
+    result, _ = results.results
     assert (result.task.metric, result.task.fpr) == ("auroc", 0.01)
     arrays = read_arrays(result.path)
     gold, gold_dev = arrays["gold"], arrays["gold_dev"]
@@ -69,6 +70,9 @@ def test_everything_goes_by_the_ranking(tiny_bert, corpora, tmp_path, capsys):
         assert result.score(layer, "dev") == pytest.approx(roc_auc_score(gold_dev, on_dev))
         assert result.score(layer) == pytest.approx(roc_auc_score(gold, on_test))
         assert result.at("accuracy", layer).value == ((on_test > 0) == gold).mean()
+        frame = results.predictions(result.task.name, layer)
+        assert result.score(layer) == pytest.approx(roc_auc_score(frame["gold"], frame["margin"]))
+        assert result.at("accuracy", layer).value == (frame["gold"] == frame["predicted"]).mean()
         threshold = result.at("threshold", layer, "dev")
         above, rate = threshold_of(on_dev, gold_dev, 0.01)
         assert (on_dev[gold_dev == 0] > threshold.value).mean() == rate
@@ -111,7 +115,7 @@ def test_everything_goes_by_the_ranking(tiny_bert, corpora, tmp_path, capsys):
 def test_a_note_that_is_the_same_at_several_sites_stands_once(tiny_bert, corpora, tmp_path, capsys):
     settings = {"evidence": "none", "sites": "block,mid,mlp", "layers": "0,1,2"}
     settings |= {"positions": "all,last:2"}
-    results = {x.task.name: x for x in run_on(tiny_bert, tmp_path, corpora[0], **settings)}
+    results = {x.task.name: x for x in run_on(tiny_bert, tmp_path, corpora[0], **settings).results}
     said = " ".join(capsys.readouterr().out.split())
     assert said.count("is the positive class.") == 2
     assert said.count("the threshold lets") == 4
@@ -130,7 +134,7 @@ def test_without_negatives_in_dev_there_is_no_threshold(tiny_bert, corpora, tmp_
         corpus.write_text("".join(x for x in file if "bad" not in x or "dev" not in x), "utf-8")
     (result,) = run_on(
         tiny_bert, tmp_path, str(corpus), evidence="none", layers="1", transfer=False
-    )
+    ).results
     assert result.examples.labels["bad"][1] == 0
     assert result.at("threshold", 1, "dev").value is None
     n = result.examples.labels["glad"][1]
@@ -149,7 +153,7 @@ def test_a_test_split_of_one_class_is_explained_in_one_line(tiny_bert, corpora, 
     corpus = tmp_path / "c.csv"
     with open(corpora[0], encoding="utf-8") as file:
         corpus.write_text("".join(x for x in file if "glad" not in x or "test" not in x), "utf-8")
-    (result,) = run_on(tiny_bert, tmp_path, str(corpus), evidence="none", layers="1")
+    (result,) = run_on(tiny_bert, tmp_path, str(corpus), evidence="none", layers="1").results
     n = result.examples.labels["bad"][2]
     assert result.score(1) is None
     line = f"mood@mean: all {n} examples of test are 'bad', so nothing is ranked; add some that are"
@@ -161,7 +165,7 @@ def test_a_test_split_of_one_class_is_explained_in_one_line(tiny_bert, corpora, 
 def test_the_option_and_its_rate_make_other_records(tiny_bert, corpora, tmp_path):
     settings = {"evidence": "none", "layers": "1"}
     runs = [
-        next(iter(run_on(tiny_bert, tmp_path, corpora[0], **settings, **x)))
+        next(iter(run_on(tiny_bert, tmp_path, corpora[0], **settings, **x).results))
         for x in ({"metric": None}, {}, {"fpr": 0.05}, {"metric": "recall_at_fpr", "fpr": 0.1})
     ]
     assert len({x.key for x in runs}) == 4
@@ -171,7 +175,7 @@ def test_the_option_and_its_rate_make_other_records(tiny_bert, corpora, tmp_path
     assert plain["predicted"][0, 0].tolist() == (plain["margins_test"][0] > 0).tolist()
     assert runs[0].at("recall_at_5_fpr", 1).value is not None
     assert runs[0].at("threshold", 1, "dev") is None
-    (again,) = run_on(tiny_bert, tmp_path, corpora[0], **settings)
+    (again,) = run_on(tiny_bert, tmp_path, corpora[0], **settings).results
     assert again.provenance == runs[1].provenance
 
 
@@ -206,7 +210,7 @@ def test_labels_that_cannot_be_ranked(tiny_bert, corpora, tmp_path, capsys):
         assert "failed" not in capsys.readouterr().err
         # A column that no task is asked of may be of any kind.
         (result,) = run_on(tiny_bert, tmp_path, str(path), label=f"mood,{label}",
-                tasks="mood@mean", evidence="none", layers="1")  # fmt: skip
+                tasks="mood@mean", evidence="none", layers="1").results  # fmt: skip
         assert result.task.name == "mood@mean"
     with pytest.raises(UserError, match="--metric auroc: ranks two classes of your own labels"):
         run(tiny_bert, tmp_path, metric="auroc")
@@ -220,7 +224,7 @@ def test_probe_and_threshold_are_applied_to_other_corpora(
 ):
     settings = {"probes": family, "positions": "all"}
     results = run_on(tiny_bert, tmp_path, corpora, evidence="none", transfer=True, **settings)
-    by_corpus = {result.corpus.name: result for result in results}
+    by_corpus = {result.corpus.name: result for result in results.results}
     for name, other in (("a", "b"), ("b", "a")):
         rows = by_corpus[name].evidence["corpus_transfer"].rows
         # Another mean moves all margins alike, unless it is that of an MLP.
@@ -272,7 +276,7 @@ def test_runs_with_several_rates_are_told_apart(tiny_bert, corpora, tmp_path, ca
     settings = {"evidence": "none", "layers": "1", "threshold_from": corpora[1]}
     results = {}
     for rate in (0.05, 0.1):
-        (results[rate],) = run_on(tiny_bert, tmp_path, corpora[0], fpr=rate, **settings)
+        (results[rate],) = run_on(tiny_bert, tmp_path, corpora[0], fpr=rate, **settings).results
     folder = str(tmp_path / "results")
 
     def said(*command):
@@ -314,9 +318,9 @@ def test_without_a_best_layer_transfer_names_none(tiny_bert, corpora, tmp_path):
         corpus.write_text("".join(x for x in file if "bad" not in x or "dev" not in x), "utf-8")
     settings = {"evidence": "none", "layers": "1", "transfer": True}
     results = run_on(tiny_bert, tmp_path, [str(corpus), corpora[1]], **settings)
-    scores, rates = transfer_tables(results)
+    scores, rates = transfer_tables(results.results)
     assert scores.heads == ("trained on", "c, no best layer", "b, layer 1")
-    other = next(x for x in results if x.corpus.name == "b")
+    other = next(x for x in results.results if x.corpus.name == "b")
     transferred = other.evidence["corpus_transfer"].rows.at(
         "transfer_score", 1, train="c", vectors=None
     )

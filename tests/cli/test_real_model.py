@@ -65,7 +65,7 @@ def test_linear_probes_on_a_slice_of_ewt_are_those_of_scikit_learn(real_data, tm
         **settings,
     )
     corpus = find_corpus("ewt", data_dir=real_data, limit=250).load()
-    for result in results:
+    for result in results.results:
         examples = collect_examples(tasks.get(result.task.name), corpus, "masked")
         view = examples.view_of(corpus)
         cache, layers = settings["cache_dir"], result.layers

@@ -73,7 +73,7 @@ def test_two_revisions_of_a_model_are_two_models_with_one_twin(revisions, tmp_pa
     first, second = "bert-base-uncased@step1000", "bert-base-uncased@step2000"
     settings = {"offline": True, "tasks": "pos", "probes": "linear", "limit": 30, "twins": 1}
     results = run(first, tmp_path, beside=[second], **settings)
-    named = [(result.model.name, result.model.revision) for result in results]
+    named = [(result.model.name, result.model.revision) for result in results.results]
     assert named == [
         ("bert-base-uncased@step1000", "1" * 40),
         ("bert-base-uncased@step2000", "2" * 40),
@@ -96,7 +96,7 @@ def test_without_network_and_cache_one_line_says_what_to_do(tmp_path):
 
 def test_twins_2_runs_two_different_twins(tiny_bert, tmp_path):
     found = run(tiny_bert, tmp_path, tasks="depth", probes="linear", limit=30, twins=2)
-    assert [r.model.random_seed for r in found] == [None, 0, 1]
+    assert [r.model.random_seed for r in found.results] == [None, 0, 1]
     assert found.results[1].headline != found.results[2].headline
     (table,) = (tmp_path / "results").glob("tiny-bert-*/sample/layers.md")
     assert "random twin 1" in table.read_text()
@@ -128,10 +128,10 @@ def test_checkpoints_of_one_configuration_share_a_twin_which_is_measured_once(
     early, *beside = checkpoints
     found = run(early, tmp_path, beside=beside, **settings)
     twins = {"early": "random:early", "late": "random:early", "other": "random:other"}
-    models = [result.model.name for result in found]
+    models = [result.model.name for result in found.results]
     assert models == ["early", "late", "other", "random:early", "random:other"]
     # At the best layer on test: a floor is what can be reached without training.
-    scores = {x.model.name: x.scores_of(max(x.layers, key=x.score)) for x in found}
+    scores = {x.model.name: x.scores_of(max(x.layers, key=x.score)) for x in found.results}
     assert abs(scores["random:early"]["nspr"] - scores["random:other"]["nspr"]) > 0.001
     # Beside both in their tables and on the page; once among the models that are compared.
     stored = find_results(tmp_path / "results")
@@ -146,6 +146,6 @@ def test_checkpoints_of_one_configuration_share_a_twin_which_is_measured_once(
     assert [compared.count(f" {model} ") for model in models] == [1] * 5
     # The order of the models decides only what the twin is called.
     again = run(checkpoints[1], tmp_path / "again", beside=[early], **settings)
-    assert [x.model.name for x in again] == ["late", "early", "random:late"]
+    assert [x.model.name for x in again.results] == ["late", "early", "random:late"]
     assert again.results[2].model.digest == found.results[3].model.digest
     assert again.results[2].headline == found.results[3].headline

@@ -17,6 +17,7 @@ from tiny_runs import files_of, of_all_layers, run, shortened_schedule
 import probes
 from probes.__main__ import main
 from probes.boards.leaderboard_csv import COLUMNS
+from probes.data.find import find_corpus
 from probes.frames.joined_results import find_results
 
 TASKS = ("pos", "chunking", "depth", "agreement", "srl")
@@ -53,7 +54,7 @@ def shared(one_run, tmp_path_factory):
 
 def of_model(one_run):
     """The results of the model itself, by task."""
-    return {r.task.name: r for r in one_run.results if r.model.random_seed is None}
+    return {r.task.name: r for r in one_run.results.results if r.model.random_seed is None}
 
 
 def printed_by(capsys, *arguments):
@@ -135,10 +136,17 @@ def test_figures_and_the_page_are_those_of_the_commands(one_run, tmp_path, capsy
     results = one_run.results
     figure, its = results.plot("curves"), tmp_path / "its.svg"
     printed_by(capsys, "figure", "curves", one_run.folder / "results", "--wide", "-o", its)
-    assert figure._repr_svg_().startswith("<svg")
+    assert figure._repr_mimebundle_()["image/svg+xml"].startswith("<svg")
     assert figure.save(tmp_path / "ours.svg").read_text() == its.read_text()
     assert figure.save(tmp_path / "ours.pdf").read_bytes().startswith(b"%PDF")
     assert "<svg" in results.plot("cka").svg
+    wide = results.plot("curves", path=tmp_path / "named.svg").properties(title="mine")
+    assert (tmp_path / "named.svg").read_bytes() == its.read_bytes()
+    assert wide.to_dict()["title"] == "mine"
+    large = wide.configure_axis(labelFontSize=31).svg
+    assert ("mine" in large, "31px" in large, "mine" in figure.svg) == (True, True, False)
+    assert "Liberation Sans" in large  # the rest of the look stays
+    assert len(results.plot("curves", task="pos").to_dict()["datasets"]) == 1
     one = results.plot("curves", task="pos").svg
     assert ("pos" in one, "depth" in one, "depth" in figure.svg) == (True, False, True)
     assert results.plot("curves", task=["pos"], model=None).svg == one
@@ -153,6 +161,8 @@ def test_figures_and_the_page_are_those_of_the_commands(one_run, tmp_path, capsy
         results.plot("curve")
     with pytest.raises(probes.UserError, match=r"x\.jpg: the name must end in one of \.pdf"):
         figure.save(tmp_path / "x.jpg")
+    with pytest.raises(probes.UserError, match=r"x\.jpg: the name must end in one of \.pdf"):
+        results.plot(path=tmp_path / "x.jpg")
     assert "tiny-bert" in results.report(tmp_path / "page.html").read_text()
     with pytest.raises(probes.UserError, match="not written, since there are no results"):
         probes.Results().report(tmp_path / "none.html")
@@ -164,6 +174,28 @@ def test_what_is_loaded_is_shown_as_what_was_found(one_run):
     assert both[0].to_latex() == both[1].to_latex()
     drawn = [re.sub(r"gradient_\d+", "", x.plot("heatmap").svg) for x in both]
     assert drawn[0] == drawn[1]
+
+
+def test_predictions_have_the_scores(one_run, shared):
+    results = one_run.results
+    for task, result in of_model(one_run).items():
+        for layer in (0, result.best_layer):
+            frame = results.predictions(task, layer)
+            assert list(frame) == ["sentence", "gold", "predicted", "split"]
+            assert len(frame) == result.examples.n["test"]
+            score = result.at("mae" if task == "depth" else "accuracy", layer)
+            wrong = (frame.gold - frame.predicted).abs() if task == "depth" else None
+            mean = (frame.gold == frame.predicted).mean() if wrong is None else wrong.mean()
+            assert mean == pytest.approx(score.value, abs=1e-6), task
+        assert frame.equals(results.predictions(task))
+        assert results.predictions(task, -1).equals(results.predictions(task, 2))
+    counts = results.predictions("pos").groupby("sentence").size()
+    words = [len(x) for x in find_corpus("sample", limit=60).load().splits["test"]]
+    assert counts.tolist() == words
+    with pytest.raises(probes.UserError, match=r"pos: layer 3 was not probed; give one of 0, 1, 2"):
+        results.predictions("pos", 3)
+    with pytest.raises(probes.UserError, match="has sums instead of predictions"):
+        probes.load_results(shared).predictions("pos")
 
 
 def test_sums_give_the_replicates_that_predictions_give(one_run, shared):
@@ -284,11 +316,11 @@ def test_evidence_that_takes_predictions_is_left_out_with_the_reason(
         "predictions (from export --sums); use --overwrite always to fit the probes again"
     )
     # The scores stand in the table, and everything else is made.
-    pos, depth = found
+    pos, depth = found.results
     assert f"{100 * pos.score(pos.best_layer):.1f}" in said.out
     assert (pos.evidence.keys(), depth.evidence.keys()) == (set(), {"training_variance"})
     assert before.items() <= files_of(tmp_path, "*.npz").items()
-    (pos,) = run(tiny_bert, tmp_path, tasks="pos", overwrite="always", **settings)
+    (pos,) = run(tiny_bert, tmp_path, tasks="pos", overwrite="always", **settings).results
     assert pos.evidence.keys() == {"training_variance"}
     assert "left out" not in capsys.readouterr().err
     assert before[sums] != files_of(tmp_path, "*.npz")[sums]

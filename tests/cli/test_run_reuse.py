@@ -35,9 +35,9 @@ def test_further_tasks_of_a_group_cost_no_forward_pass(tiny_bert, tmp_path, caps
 
 def test_more_layers_and_seeds_extend_a_result(tiny_bert, tmp_path):
     settings = {"tasks": ("pos",), "probes": ("mlp",)}
-    (one,) = run(tiny_bert, tmp_path, layers=(1,), **settings)
+    (one,) = run(tiny_bert, tmp_path, layers=(1,), **settings).results
     assert one.extent == {1: 1}
-    (two,) = run(tiny_bert, tmp_path, layers=(2,), seeds=2, **settings)
+    (two,) = run(tiny_bert, tmp_path, layers=(2,), seeds=2, **settings).results
     assert two.layers == (1, 2)
     # Predictions of all layers make one array.
     assert two.extent == {1: 2, 2: 2}
@@ -45,11 +45,11 @@ def test_more_layers_and_seeds_extend_a_result(tiny_bert, tmp_path):
     assert [(x.layer, x.axes["seed"]) for x in strengths] == [(1, 1), (2, 1)]
     known = {key: value for key, value in scores([two]).items() if key[-1] == 1}
     assert_close(scores([one]), known)
-    (three,) = run(tiny_bert, tmp_path, **settings)
+    (three,) = run(tiny_bert, tmp_path, **settings).results
     assert three.extent == {0: 2, 1: 2, 2: 2}
     assert three.key == one.key
     assert len(list((tmp_path / "results").rglob("pos-mlp-*.json"))) == 1
-    (whole,) = run(tiny_bert, tmp_path / "whole", seeds=2, **settings)
+    (whole,) = run(tiny_bert, tmp_path / "whole", seeds=2, **settings).results
     assert_close(scores([three]), scores([whole]))
 
 
@@ -62,7 +62,7 @@ def test_whether_test_names_few_documents_is_part_of_keys(tiny_bert, tmp_path):
         file = tmp_path / "one.conllu"
         file.write_text("\n\n".join([*named, ""]), encoding="utf-8")
         settings = {"corpus": str(file), "layers": 1, "limit": None, "split_by": "sentence"}
-        (found,) = run_linear(tiny_bert, tmp_path / f"{documents}", **settings)
+        (found,) = run_linear(tiny_bert, tmp_path / f"{documents}", **settings).results
         inputs = Inputs(
             model=found.model.digest,
             corpus=found.corpus.digest,
@@ -98,7 +98,7 @@ def test_evidence_that_is_asked_for_later_does_not_fit_the_scores_again(
     found = run(tiny_bert, tmp_path, evidence="training_variance", **settings)
     assert files_of(tmp_path, "*-scores-*") == before
     assert scores(found) == scores(quick)
-    assert all("training_variance" in result.evidence for result in found)
+    assert all("training_variance" in result.evidence for result in found.results)
     # A full run serves a quick one, whose tables lose nothing.
     tables = {path: path.read_text() for path in tmp_path.rglob("layers.md")}
     assert "training variance · standard deviation" in "".join(tables.values())
@@ -124,10 +124,10 @@ def test_every_unit_resumes_alone(tiny_bert, tmp_path):
 
 def test_full_evidence_extends_what_standard_evidence_found(tiny_bert, tmp_path):
     settings = {"tasks": ("pos",), "probes": ("mlp",), "layers": (0, 1, 2)}
-    (some,) = run(tiny_bert, tmp_path, evidence="selectivity", **settings)
+    (some,) = run(tiny_bert, tmp_path, evidence="selectivity", **settings).results
     standard = some.evidence["selectivity"]
     assert standard.extent == dict.fromkeys({0, some.best_layer, 2}, 3)
-    (whole,) = run(tiny_bert, tmp_path, evidence="full", **settings)
+    (whole,) = run(tiny_bert, tmp_path, evidence="full", **settings).results
     full = whole.evidence["selectivity"]
     assert full.extent == {0: 3, 1: 3, 2: 3}
     assert full.key == standard.key
@@ -148,7 +148,7 @@ def test_overwrite_never_refuses_to_replace_a_result(tiny_bert, tmp_path):
 
 def test_overwrite_always_recomputes_stored_layers_too(tiny_bert, tmp_path):
     run_linear(tiny_bert, tmp_path)
-    (again,) = run_linear(tiny_bert, tmp_path, layers=1, overwrite="always")
+    (again,) = run_linear(tiny_bert, tmp_path, layers=1, overwrite="always").results
     assert again.layers == (0, 1, 2)
     before = files_of(tmp_path)
     for _ in range(2):
@@ -227,15 +227,15 @@ def test_a_finding_depends_on_nothing_that_is_measured_beside_it(tiny_bert, tmp_
 
 
 def test_layer_0_of_the_masked_view_encodes_only_position(tiny_bert, tmp_path):
-    (result,) = run_linear(tiny_bert, tmp_path, tasks="agreement", limit=400)
+    (result,) = run_linear(tiny_bert, tmp_path, tasks="agreement", limit=400).results
     assert result.score(result.layers[0]) == pytest.approx(0.5, abs=0.12)
     assert result.references["subject's Number"]["balanced_accuracy"] > 0.95
     assert {"0 attractors", "1+ attractors"} < set(result.examples.groups)
 
 
 def test_a_projection_gives_a_separate_result_with_fewer_parameters(tiny_bert, tmp_path):
-    (full,) = run_linear(tiny_bert, tmp_path)
-    (narrow,) = run_linear(tiny_bert, tmp_path, project=4)
+    (full,) = run_linear(tiny_bert, tmp_path).results
+    (narrow,) = run_linear(tiny_bert, tmp_path, project=4).results
     # 16 or 4 features and a bias for each of 15 tags.
     parameters = [result.facts["probe_parameters"] for result in (full, narrow)]
     assert parameters == [15 * 17, 15 * 5]

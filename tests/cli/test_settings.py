@@ -4,6 +4,7 @@ import re
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tiny_runs import run
 
@@ -20,7 +21,10 @@ pytestmark = pytest.mark.usefixtures("short_schedule")
     ("settings", "message"),
     [
         ({"taks": ("pos",)}, "unknown setting 'taks'. Did you mean 'tasks'?"),
-        ({"layers": (-1,)}, "--layers -1: give a number of at least 0."),
+        (
+            {"layers": (0, -14)},
+            "--layers -14: tiny-bert has layers 0 to 2, or -1 to -3 from the last.",
+        ),
         ({"probes": ()}, "--probes: give at least one."),
         ({"output": Path(__file__)}, "is a file; name a folder."),
         ({"name": "x"}, "name='x': only for a model in memory; leave it out"),
@@ -42,6 +46,10 @@ def test_bad_settings_from_python_are_user_errors(tiny_bert, settings, message):
         ("layers", "3,1", (1, 3)),
         ("layers", "every:4", "every:4"),
         ("layers", 3, (3,)),
+        ("layers", -1, (-1,)),
+        ("layers", "0, -1", (-1, 0)),
+        ("layers", np.int64(-1), (-1,)),
+        ("layers", np.array([2, -1, 2]), (-1, 2)),
         ("batch_tokens", "auto", None),
         ("batch_tokens", "512", 512),
         ("seeds", "2", 2),
@@ -55,7 +63,7 @@ def units(results):
     """Seed and probe family of each result, and its evidence in the order of `EVIDENCE`."""
     return [
         (r.model.random_seed, r.probe.family, *filter(r.evidence.__contains__, EVIDENCE))
-        for r in results
+        for r in results.results
     ]
 
 

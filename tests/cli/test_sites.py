@@ -56,7 +56,7 @@ def test_a_dry_run_counts_what_the_model_has(tiny_bert, tmp_path, capsys):
 
 def test_each_site_has_results_of_its_own(site_runs):
     before, after = site_runs.before, site_runs.after
-    by_name = {result.task.name: result for result in site_runs.results}
+    by_name = {result.task.name: result for result in site_runs.results.results}
     assert list(by_name) == [
         *("pos", "pos@attention", "pos@mlp"),
         *("agreement", "agreement@attention", "agreement@mlp"),
@@ -71,8 +71,8 @@ def test_each_site_has_results_of_its_own(site_runs):
     for path, content in before.items():  # neither keys nor files of layers change
         assert after[path] == content
     assert len(after) == 3 * len(before)
-    assert {x.key for x in site_runs.alone} < {x.key for x in site_runs.results}
-    scores = {tuple(result.headline.values())[-2:] for result in site_runs.results}
+    assert {x.key for x in site_runs.alone.results} < {x.key for x in site_runs.results.results}
+    scores = {tuple(result.headline.values())[-2:] for result in site_runs.results.results}
     assert len(scores) > 3
 
 
@@ -87,13 +87,13 @@ def test_a_site_is_fitted_on_its_own_vectors(tmp_path, monkeypatch):
     settings |= {"evidence": "malformed", "twins": 0, "device": "cpu", "limit": 60}
     places = {"cache_dir": tmp_path / "cache", "output": tmp_path / "results"}
     results = probes.run_probes(model, tokenizer, **settings, **places)
-    layers, mlp = sorted(results, key=lambda r: r.task.name)
+    layers, mlp = sorted(results.results, key=lambda r: r.task.name)
     majority = mlp.baselines["majority"]["accuracy"]
     assert list(mlp.headline.values()) == [pytest.approx(majority)] * 2
     assert min(layers.headline.values()) > majority
     drops = {
         r.task.name: [x.value for x in r.evidence_rows("malformed") if x.metric == "malformed_drop"]
-        for r in results
+        for r in results.results
     }
     assert not any(drops["pos@mlp"])
     assert any(drops["pos"])
@@ -103,7 +103,7 @@ def test_tables_and_boards(site_runs):
     results, output = site_runs.results, site_runs.folder / "results"
     lines = pd.read_csv(output / "leaderboard.csv")
     assert tuple(lines.columns) == COLUMNS
-    assert set(lines["task"]) == {result.task.name for result in results}
+    assert set(lines["task"]) == {result.task.name for result in results.results}
     assert not ((lines["task"] == "pos@mlp") & (lines["layer"] == 0)).any()
     (table,) = output.rglob("layers.csv")
     assert "pos@mlp" in table.read_text()
@@ -121,7 +121,9 @@ def test_tables_and_boards(site_runs):
     ][2::3]
     assert overall == ["overall", "overall attention", "overall mlp"]
     ((its,), left_out) = all_groups(stored)
-    assert [unit.title.split(" ")[0] for unit in its.units] == [r.task.name for r in results]
+    assert [unit.title.split(" ")[0] for unit in its.units] == [
+        r.task.name for r in results.results
+    ]
     assert not left_out
 
 
@@ -139,7 +141,7 @@ def test_models_without_the_site_are_left_out_by_name(tiny_bert, tmp_path, capsy
     AutoModel.from_config(config).save_pretrained(other)
     about = {"tasks": "pos", "probes": "linear", "sites": EVERY}
     results = run(tiny_bert, tmp_path, beside=[other], **about)
-    served = {(result.model.name, result.task.name) for result in results}
+    served = {(result.model.name, result.task.name) for result in results.results}
     names = {"pos", "pos@attention", "pos@mlp"}
     assert served == {(tiny_bert.name, x) for x in names} | {
         ("experts", x) for x in names - {"pos@mlp"}
@@ -204,24 +206,24 @@ def test_chats_are_read_at_sites(tmp_path, capsys, short_schedule):
     results = run(tiny_chat, tmp_path, sites="resid_post,mid,mlp_out,unnormed", **about)
     names = [f"kind@{x}{y}" for x in ("last", "user") for y in ("", "@mid", "@mlp", "@unnormed")]
     layers = {"": (0, 1, 2), "mid": (1, 2), "mlp": (1, 2), "unnormed": (2,)}
-    assert [result.task.name for result in results] == names
+    assert [result.task.name for result in results.results] == names
     for position in ("last", "user"):
-        at = {x.task.site: x for x in results if x.task.name.split("@")[1] == position}
+        at = {x.task.site: x for x in results.results if x.task.name.split("@")[1] == position}
         assert at[None].headline[2] > at["mlp"].headline[2] < at["mid"].headline[2]
         majority = pytest.approx(at["mlp"].baselines["majority"]["accuracy"])
         assert list(at["mlp"].headline.values()) == [majority, majority]
-    for result in results:
+    for result in results.results:
         assert result.layers == layers[result.task.site or ""]
         assert not why_outdated(result)
     after = files_of(tmp_path)
     assert before.items() < after.items()
-    assert len({x.key for x in results} - {x.key for x in alone}) == 6
+    assert len({x.key for x in results.results} - {x.key for x in alone.results}) == 6
     (shard,) = (tmp_path / "cache").rglob("layer-02-unnormed-user.npy")
     assert not [*shard.parent.glob("layer-01-unnormed*"), *shard.parent.glob("layer-00-mid*")]
     run(tiny_chat, tmp_path, sites="block,mid,mlp,unnormed", **about)
     assert files_of(tmp_path) == after
     capsys.readouterr()
-    (of_mid, _) = run(tiny_chat, tmp_path, sites="mid,unnormed", **about, layers="0,1")
+    (of_mid, _) = run(tiny_chat, tmp_path, sites="mid,unnormed", **about, layers="0,1").results
     assert of_mid.task.name == "kind@last@mid"
     why = "--sites unnormed: tiny-chat has it at layer 2 alone; add it to --layers"
     assert capsys.readouterr().err.count(f"failed  probes of unnormed: {why}.") == 1

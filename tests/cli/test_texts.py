@@ -46,7 +46,7 @@ def run_on_texts(model, texts, folder, **settings):
 def test_tasks_metrics_and_what_is_recorded(tiny_bert, texts, tmp_path, capsys, short_schedule):
     found = run_on_texts(tiny_bert, texts, tmp_path, label="mood,kind,length", positions="mean,first",
                 group="who")  # fmt: skip
-    results = {result.task.name: result for result in found}
+    results = {result.task.name: result for result in found.results}
     names = [f"{label}@{x}" for label in ("mood", "kind", "length") for x in ("mean", "first")]
     assert list(results) == names
     said = capsys.readouterr()
@@ -68,19 +68,19 @@ def test_tasks_metrics_and_what_is_recorded(tiny_bert, texts, tmp_path, capsys, 
 def test_a_data_frame_and_a_list_are_read_as_the_file_is(
     tiny_bert, texts, tmp_path, short_schedule
 ):
-    (of_file,) = run_on_texts(tiny_bert, texts, tmp_path, group="who")
+    (of_file,) = run_on_texts(tiny_bert, texts, tmp_path, group="who").results
     frame = pd.read_csv(texts)
-    (of_frame,) = run_on_texts(tiny_bert, texts, tmp_path, corpus=frame, group="who")
+    (of_frame,) = run_on_texts(tiny_bert, texts, tmp_path, corpus=frame, group="who").results
     assert of_frame.examples == of_file.examples
     assert of_frame.headline == of_file.headline
     pairs = list(zip(frame["text"], frame["mood"], strict=True))
     given = {"text": "text", "label": "label"}
-    (of_list,) = run_on_texts(tiny_bert, texts, tmp_path, corpus=pairs, **given)
-    (ungrouped,) = run_on_texts(tiny_bert, texts, tmp_path)
+    (of_list,) = run_on_texts(tiny_bert, texts, tmp_path, corpus=pairs, **given).results
+    (ungrouped,) = run_on_texts(tiny_bert, texts, tmp_path).results
     assert (of_list.headline, of_list.task.name) == (ungrouped.headline, "label@mean")
     assert len({of_file.key, of_frame.key, of_list.key, ungrouped.key}) == 4
     frame.loc[::7, "mood"] = None
-    (with_gaps,) = run_on_texts(tiny_bert, texts, tmp_path, corpus=frame)
+    (with_gaps,) = run_on_texts(tiny_bert, texts, tmp_path, corpus=frame).results
     assert sum(x["no label"] for x in with_gaps.examples.excluded.values()) == 23
     for corpus, given, says in (
         (frame, {"label": "moods"}, "the table in memory: no column for --label moods"),
@@ -117,7 +117,7 @@ def test_positions_are_shown_and_texts_without_them_excluded(
     rows = pd.read_csv(texts)
     rows["text"] = ["dog a, b cat books near the sun", "she sees the old dog", *rows["text"][2:]]
     found = run_on_texts(tiny_bert, texts, tmp_path, corpus=rows, positions=f"{asked},after:dog")
-    results = {result.task.name: result for result in found}
+    results = {result.task.name: result for result in found.results}
     assert 'mood@after:"a, b"' not in results  # one label is left
     said = capsys.readouterr().err
     with_cat = rows["text"].str.contains("cat|house")
@@ -135,7 +135,7 @@ def test_the_mean_of_all_tokens_is_the_mean(
     asked = {"label": "mood,length", "positions": "mean,all,all:last:2"}
     assert not run_on_texts(tiny_bert, texts, tmp_path, dry_run=True, **asked)
     told = re.search(r"160 texts, ([0-9.]+) MB", capsys.readouterr().out)[1]
-    results = {x.task.name: x for x in run_on_texts(tiny_bert, texts, tmp_path, **asked)}
+    results = {x.task.name: x for x in run_on_texts(tiny_bert, texts, tmp_path, **asked).results}
     files = (tmp_path / "cache").rglob("*.npy")
     assert float(told) == round(sum(np.load(path).nbytes for path in files) / 1e6, 1) > 0
     for label in ("mood", "length"):
@@ -161,7 +161,7 @@ def test_lines_on_texts_speak_of_texts_and_name_the_column_of_groups(
     rows["text"] = rows["text"].where(rows.index % 8 > 0, "the dog")
     for path, who in (("few", rows.index // 16), ("many", rows.index // 2 % 80)):
         rows.assign(who=who).to_csv(tmp_path / f"{path}.csv", index=False)
-    (few,) = run_on_texts(tiny_bert, tmp_path / "few.csv", tmp_path, group="who")
+    (few,) = run_on_texts(tiny_bert, tmp_path / "few.csv", tmp_path, group="who").results
     said, table = capsys.readouterr()
     assert "        dev texts cut from all, by who: 16\n" in table
     assert "        test texts that also occur in train: 2\n" in table
@@ -186,7 +186,7 @@ def test_lines_on_texts_speak_of_texts_and_name_the_column_of_groups(
 def test_the_best_layer_is_named_if_it_has_no_star(
     tiny_bert, texts, tmp_path, capsys, short_schedule
 ):
-    (result,) = run_on_texts(tiny_bert, texts, tmp_path, label="kind", twins=0)
+    (result,) = run_on_texts(tiny_bert, texts, tmp_path, label="kind", twins=0).results
     best = result.best_number
     said = capsys.readouterr().out
     assert "★" not in said.partition("Best layer")[0]
@@ -202,7 +202,7 @@ def test_chats_are_read_at_roles(tiny_chat, texts, tmp_path, capsys, short_sched
     path = tmp_path / "chats.jsonl"
     rows.to_json(path, orient="records", lines=True)
     given = {"text": "", "messages": "chat", "positions": "last,user,assistant"}
-    found = {x.task.name: x for x in run_on_texts(tiny_chat, path, tmp_path, **given)}
+    found = {x.task.name: x for x in run_on_texts(tiny_chat, path, tmp_path, **given).results}
     assert set(found) == {"mood@last", "mood@user", "mood@assistant"}
     said = capsys.readouterr().err
     assert re.search(r"last reads, in the first text, \S+ \S+ \S+ \[Ċ\]\n", said)
@@ -217,7 +217,7 @@ def test_chats_are_read_at_roles(tiny_chat, texts, tmp_path, capsys, short_sched
         r"all:user reads, .* er Ċ \[\S+ … \S+\] <\|endoftext\|> Ċ <\|im_start\|>\n", said
     )
     assert re.search(r"all:assistant reads, .* Ċ \[a\] <\|endoftext\|> Ċ\n", said)
-    every, user, answers = bags
+    every, user, answers = bags.results
     assert every.examples.n == user.examples.n == found["mood@user"].examples.n
     assert answers.examples.n == found["mood@assistant"].examples.n
     assert answers.examples.excluded == found["mood@assistant"].examples.excluded
@@ -230,7 +230,7 @@ def test_chats_are_read_at_roles(tiny_chat, texts, tmp_path, capsys, short_sched
     rows.to_json(path, orient="records", lines=True)
     with pytest.raises(UserError, match=r"text 1 of train contains <\|im_start\|>.*--messages"):
         run_on_texts(tiny_chat, path, tmp_path, text="chat")
-    (meant,) = run_on_texts(tiny_chat, path, tmp_path, text="chat", special_tokens=True)
+    (meant,) = run_on_texts(tiny_chat, path, tmp_path, text="chat", special_tokens=True).results
     assert meant.task.name == "mood@mean"
     with pytest.raises(UserError, match="line 1: chat is not a list of messages: "):
         run_on_texts(tiny_chat, path, tmp_path, text="", messages="chat")
@@ -250,7 +250,7 @@ def test_tools_dates_and_templates_in_memory_are_in_vectors_and_keys(
     path = tmp_path / "calls.jsonl"
     pd.DataFrame(rows).to_json(path, orient="records", lines=True)
     given = {"text": "", "messages": "chat", "positions": "mean", "twins": 0}
-    deaf, _ = run_on_texts(tiny_chat, path, tmp_path, **{**given, "twins": 1})
+    deaf, _ = run_on_texts(tiny_chat, path, tmp_path, **{**given, "twins": 1}).results
     assert capsys.readouterr().err.count("does not write name (80), tool_calls (80)") == 1
     assert deaf.provenance["not written by the chat template"] == "name (80), tool_calls (80)"
     file = tiny_chat / "chat_template.jinja"
@@ -259,13 +259,13 @@ def test_tools_dates_and_templates_in_memory_are_in_vectors_and_keys(
     calls = "{% for call in m.tool_calls or [] %} {{ call.name }}{% endfor %}<|endoftext|>"
     heard = file.read_text().replace("{{ m.content }}<|endoftext|>", "{{ m.content }}" + calls)
     (folder / file.name).write_text(heard)
-    (told,) = run_on_texts(folder, path, tmp_path, **given)
+    (told,) = run_on_texts(folder, path, tmp_path, **given).results
     best = [max(x.at("accuracy", layer).value for layer in range(3)) for x in (deaf, told)]
     assert best == [0.5, 1]
     assert told.baselines["word n-grams"]["accuracy"] == 1
     assert (deaf.encoding.chats, told.encoding.chats) == ("", "")
     (folder / file.name).write_text("{{ strftime_now('%d') }}" + heard)
-    (dated,) = run_on_texts(folder, path, tmp_path, **given)
+    (dated,) = run_on_texts(folder, path, tmp_path, **given).results
     assert dated.encoding.chats == "2024-07-26"
     assert not why_outdated(dated)
     model, tokenizer = AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
@@ -273,7 +273,7 @@ def test_tools_dates_and_templates_in_memory_are_in_vectors_and_keys(
     again |= {**given, "quick": True, "probes": "linear", "device": "cpu", "output": tmp_path / "r"}
     found = []
     for tokenizer.chat_template in (heard, "b" + heard, heard):
-        found += probes.run_probes(**again, cache_dir=tmp_path / "cache")
+        found += probes.run_probes(**again, cache_dir=tmp_path / "cache").results
     assert not any(map(why_outdated, found))
     assert found[0].key == found[2].key != found[1].key
     assert found[0].model.digest == found[1].model.digest
@@ -301,11 +301,11 @@ def test_negatives_are_read_as_the_texts_are(tiny_chat, texts, tmp_path, short_s
     others.assign(text=marked[:10]).to_json(negatives, orient="records", lines=True)
     settings = {"metric": "auroc", "threshold_from": str(negatives), "layers": "1"}
     of_chats = {"text": "", "messages": "chat", "positions": "user"}
-    (found,) = run_on_texts(tiny_chat, labelled, tmp_path, **of_chats, **settings)
+    (found,) = run_on_texts(tiny_chat, labelled, tmp_path, **of_chats, **settings).results
     rows = found.evidence["negatives_threshold"].rows
     assert {row.n for row in rows.with_metric("threshold")} == {9}
     says = r"^--threshold-from others: text 1 contains <\|im_start\|>"
     with pytest.raises(UserError, match=says):
         run_on_texts(tiny_chat, labelled, tmp_path, **settings)
-    (meant,) = run_on_texts(tiny_chat, labelled, tmp_path, special_tokens=True, **settings)
+    (meant,) = run_on_texts(tiny_chat, labelled, tmp_path, special_tokens=True, **settings).results
     assert "negatives_threshold" in meant.evidence

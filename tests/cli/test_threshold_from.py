@@ -49,7 +49,7 @@ def corpus(rows, tmp_path_factory):
 def run_on(model, folder, corpus, negatives, **settings):
     columns = {"corpus": corpus, "text": "text", "label": "mood", "metric": "auroc"}
     settings = {**columns, "threshold_from": negatives, "probes": "linear", "fpr": 0.1, **settings}
-    return {x.task.name: x for x in run(model, folder, limit=None, **settings)}
+    return {x.task.name: x for x in run(model, folder, limit=None, **settings).results}
 
 
 def row_of(result, metric, layer):
@@ -200,7 +200,7 @@ def test_transfer_uses_the_threshold_of_the_negatives(
         **{"limit": None, "corpus": corpora, "text": "text", "label": "mood", "metric": "auroc"},
         **{"threshold_from": negatives, "fpr": 0.1, **settings},
     )
-    of, from_dev = {x.corpus.name: x for x in results}, 0
+    of, from_dev = {x.corpus.name: x for x in results.results}, 0
     for name, other in (("moods", "others"), ("others", "moods")):
         transferred = of[name].evidence["corpus_transfer"].rows
         for layer in of[name].layers:

@@ -68,7 +68,7 @@ def made(request, tiny_bert, texts, tmp_path_factory):
     results = run_on_texts(tiny_bert, texts, folder, project=request.param)
     tokens = tokens_of(tiny_bert, texts)
     found = {}
-    for result in results:
+    for result in results.results:
         (path,) = folder.rglob(f"*-scores-{result.key[:8]}.json")
         stored = read_arrays(path)["predicted"][:, 0], read_parameters(folder / "cache", result.key)
         found[result.task.name.split("@")[0], result.probe.family] = result, *stored
@@ -142,8 +142,8 @@ def test_probes_transfer_by_their_stored_parameters(tiny_bert, texts, tmp_path, 
     settings |= {"transfer": True, "evidence": "none"}
     paths = [str(tmp_path / f"{name}.csv") for name in corpora]
     results = run_on_texts(tiny_bert, paths, tmp_path, **settings)
-    parameters = {x.key: read_parameters(tmp_path / "cache", x.key) for x in results}
-    of = {(x.corpus.name, x.task.name, x.probe.family): x for x in results}
+    parameters = {x.key: read_parameters(tmp_path / "cache", x.key) for x in results.results}
+    of = {(x.corpus.name, x.task.name, x.probe.family): x for x in results.results}
     assert len(of) == 16
     compared = 0
     for (corpus, task, family), result in of.items():
@@ -205,7 +205,7 @@ def test_a_probe_of_several_layers_does_not_depend_on_the_layers_that_are_asked_
 ):
     settings = {"probes": "multi-layer", "tasks": "mood@all"}
     expected = made[0]["mood", "multi-layer"]
-    (alone,) = run_on_texts(tiny_bert, texts, tmp_path, layers="2", **settings)
+    (alone,) = run_on_texts(tiny_bert, texts, tmp_path, layers="2", **settings).results
     assert alone.key == expected[0].key
     assert [*alone.extent] == [2]
     assert alone.score(2) == expected[0].score(2)
@@ -213,14 +213,14 @@ def test_a_probe_of_several_layers_does_not_depend_on_the_layers_that_are_asked_
     np.testing.assert_allclose(
         parameters["layer-02.weight"], expected[2]["layer-02.weight"], atol=1e-4
     )
-    (more,) = run_on_texts(tiny_bert, texts, tmp_path, layers="1", **settings)
+    (more,) = run_on_texts(tiny_bert, texts, tmp_path, layers="1", **settings).results
     assert [*more.extent] == [1, 2]
     assert more.headline == {x: expected[0].headline[x] for x in (1, 2)}
 
 
 def test_probes_of_words_read_several_layers_too(tiny_bert, tmp_path, short_schedule):
-    (result,) = run(tiny_bert, tmp_path, tasks="pos", probes="multi-layer", memory=1)
-    (other,) = run(tiny_bert, tmp_path / "b", tasks="pos", probes="multi-layer")
+    (result,) = run(tiny_bert, tmp_path, tasks="pos", probes="multi-layer", memory=1).results
+    (other,) = run(tiny_bert, tmp_path / "b", tasks="pos", probes="multi-layer").results
     assert result.headline == pytest.approx(other.headline, abs=0.01)
     assert len(result.layers) == 3
     assert result.score(2) > 0.35
@@ -241,7 +241,7 @@ def test_what_reads_all_tokens_is_refused_elsewhere_before_a_model_is_loaded(
     two = run_on_texts(
         tiny_bert, texts, tmp_path, positions="last,all", label="mood", probes="linear,token-mean"
     )
-    names = [(x.task.name, x.probe.family) for x in two]
+    names = [(x.task.name, x.probe.family) for x in two.results]
     assert names == [("mood@last", "linear"), ("mood@all", "linear"), ("mood@all", "token-mean")]
     said = capsys.readouterr().err
     assert f"mood@last · token-mean: {line}" in said
@@ -268,7 +268,7 @@ def test_evidence_is_gathered_where_it_is_defined(tiny_bert, texts, tmp_path, sh
     results = run_on_texts(
         tiny_bert, texts, tmp_path, label="mood", quick=False, evidence="full", layers="1,2"
     )
-    for result in results:
+    for result in results.results:
         expected = {"training_variance"}
         if result.probe.family == "linear":
             expected |= {"description_length"}
@@ -289,6 +289,6 @@ def test_layers_in_groups_have_the_scores_of_layers_together(made, tiny_bert, te
         patch.setattr(ProbingData, "group_layers", one_by_one)
         results = run_on_texts(tiny_bert, texts, tmp_path, label="mood")
     assert len(sizes) == len(FAMILIES)
-    for result in results:
+    for result in results.results:
         expected = made[0]["mood", result.probe.family][0]
         assert result.headline == pytest.approx(expected.headline, abs=0.03)

@@ -27,24 +27,37 @@ probes.probe(probes.Vectors({0: x, 6: x}, labels=y, groups=list(range(30))), see
 reveal_type(results)
 reveal_type(probes.UserError("a line"))
 reveal_type(get_task("pos"))
+reveal_type(results["pos"].best)
+reveal_type(results.predictions("pos", layer=-1))
+reveal_type(results.plot(task="pos", path="curves.pdf"))
+reveal_type([task for task in results])
+probes.run_probes("M", layers=-1)
+probes.Vectors(np.zeros((3, 30, 4)), labels=y, kind="regression")
+results.plot(task="pos").properties(title="mine").save("curves.svg")
 results.no_such_name
 probes.run_probes("M", corpuss="sample")
 probes.run_probes("M", seeds="three")
 probes.Vectors({0: x}, y, grops=y)
 probes.probe(probes.Vectors({0: x}, y), corpus="sample")
+probes.Vectors({0: x}, y, kind="regresion")
 """
 
 TYPES = (
     (14, r"Results"),
     (15, r"UserError"),
     (16, r"Task"),
+    (17, r"DataFrame"),
+    (18, r"DataFrame"),
+    (19, r"[^\n]*Chart\b[^\n]*"),
+    (20, r"list\[(builtins\.)?str\]"),
 )
 ERRORS = (
-    (17, "no_such_name"),
-    (18, "corpuss"),
-    (19, "seeds"),
-    (20, "grops"),
-    (21, "corpus"),
+    (24, "no_such_name"),
+    (25, "corpuss"),
+    (26, "seeds"),
+    (27, "grops"),
+    (28, "corpus"),
+    (29, "regresion"),
 )
 
 

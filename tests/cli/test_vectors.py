@@ -40,7 +40,7 @@ SPLITS = ["train"] * 400 + ["dev"] * 100 + ["test"] * 100
 def test_scores_are_those_of_scikit_learn(tmp_path):
     layers, y = classes()
     named = {"splits": SPLITS, "name": "mine", "task": "reading", "corpus": "senses"}
-    (result,) = probed(probes.Vectors(layers, y, **named), tmp_path)
+    (result,) = probed(probes.Vectors(layers, y, **named), tmp_path).results
     names = result.model.name, result.corpus.name, result.task.name
     assert names == ("mine", "senses", "reading")
     for layer, x in layers.items():
@@ -51,17 +51,17 @@ def test_scores_are_those_of_scikit_learn(tmp_path):
     assert result.headline[6] > result.headline[0] + 0.3
     assert (result.examples.resampled, result.examples.clusters) == ("sentences", 100)
     # No two arrays share a key, and the same arrays are not probed twice.
-    (again,) = probed(probes.Vectors(layers, y, **named), tmp_path)
+    (again,) = probed(probes.Vectors(layers, y, **named), tmp_path).results
     assert again.provenance == result.provenance
     changed = {**layers, 6: layers[6] + 1e-3}
-    (other,) = probed(probes.Vectors(changed, y, **named), tmp_path)
+    (other,) = probed(probes.Vectors(changed, y, **named), tmp_path).results
     assert other.key != result.key
 
 
 def test_two_classes_are_ordered_as_scikit_learn_says(tmp_path):
     layers, y = classes()
     y, x = y > 1, layers[6]
-    (result,) = probed(probes.Vectors({6: x}, y, splits=SPLITS), tmp_path)
+    (result,) = probed(probes.Vectors({6: x}, y, splits=SPLITS), tmp_path).results
     probe = probes.read_probe(tmp_path / "results", "label", 6, cache_dir=tmp_path / "cache")
     margins = probe.decision_function(x[500:])
     false, true, _ = roc_curve(y[500:], margins)
@@ -77,7 +77,7 @@ def test_test_examples_of_one_class_are_not_ranked(tmp_path, capsys):
     layers, y = classes()
     y = y > 1
     y[500:] = True
-    (result,) = probed(probes.Vectors({6: layers[6]}, y, splits=SPLITS), tmp_path)
+    (result,) = probed(probes.Vectors({6: layers[6]}, y, splits=SPLITS), tmp_path).results
     for metric in ("auroc", "average_precision", "recall_at_5_fpr"):
         row = result.at(metric, 6)
         assert (row.value, row.interval, row.why) == (None, None, "one class in test")
@@ -102,12 +102,12 @@ def test_evidence_is_that_of_models(tmp_path):
     types = [f"type {i % 40}" for i in range(900)]
     groups = np.arange(900) // 3
     vectors = probes.Vectors(layers, y, groups=groups, types=types)
-    (result,) = probed(vectors, tmp_path, evidence="standard")
+    (result,) = probed(vectors, tmp_path, evidence="standard").results
     assert {"training_variance", "selectivity", "description_length"} <= set(result.evidence)
     assert (result.examples.resampled, result.examples.clusters) == ("documents", 30)
     assert result.examples.typed
     untyped = probes.Vectors(layers, y, groups=groups)
-    (result,) = probed(untyped, tmp_path, evidence="selectivity")
+    (result,) = probed(untyped, tmp_path, evidence="selectivity").results
     assert not result.examples.typed
     assert not result.evidence
 
@@ -125,12 +125,12 @@ def test_groups_are_never_divided_and_splits_are_drawn_by_seed():
 def test_numbers_and_sets_are_labels_too(tmp_path):
     layers, y = classes(400)
     slope = layers[6] @ np.linspace(-1, 1, 16) + 0.01
-    (result,) = probed(probes.Vectors(layers, slope, task="slope"), tmp_path)
+    (result,) = probed(probes.Vectors(layers, slope, task="slope"), tmp_path).results
     assert result.task.kind == "regression"
     assert result.headline[6] > 0.99
 
     sets = [{f"c{label}", "odd" if label % 2 else "even"} for label in y]
-    (result,) = probed(probes.Vectors(layers, sets, task="sets"), tmp_path)
+    (result,) = probed(probes.Vectors(layers, sets, task="sets"), tmp_path).results
     assert result.task.kind == "multi-label"
     assert set(result.examples.classes) == {"c0", "c1", "c2", "c3", "even", "odd"}
     assert result.headline[6] > result.headline[0] + 0.2
@@ -164,6 +164,12 @@ def test_numbers_and_sets_are_labels_too(tmp_path):
         ({"labels": [{"a"}] * 599 + [{"a", "nan"}]}, r"labels\[599\] is .*, not a set"),
         ({"labels": [[0, 1]] + [[1, 0, 1]] * 599}, r"labels\[1\] is \[1, 0, 1\], with a class twice; give the names"),
         ({"labels": [{"a"}] * 599 + ["a"]}, r"labels\[599\] is 'a', not a set of classes"),
+        ({"labels": [0.0, 1.0] * 299 + [0.0, float("nan")]}, r"labels\[599\] is nan, not a class"),
+        ({"labels": [0.5] * 600, "kind": "classification"}, r"labels\[0\] is 0.5, not a class"),
+        ({"labels": ["a"] * 600, "kind": "regression"}, r"labels\[0\] is 'a', not a number"),
+        ({"labels": ["a"] * 600, "kind": "multi-label"}, r"labels\[0\] is 'a', not a set of classes"),
+        ({"labels": [{0.5, 1}] * 600}, r"labels\[0\] is {0.5, 1}, not a set of classes"),
+        ({"kind": "regresion"}, "kind='regresion': Did you mean 'regression'"),
         ({"groups": [1, 2]}, "2 groups, 600 labels"),
         ({"types": ["a"]}, "1 types, 600 labels"),
         ({"splits": ["trian"] * 600}, r"splits\[0\] is 'trian'. Did you mean 'train'"),
@@ -197,16 +203,44 @@ def test_settings_that_do_not_fit_the_vectors_are_refused(more_layers, setting, 
         probed(vectors, tmp_path, **setting)
 
 
-def test_whole_numbers_that_are_floats_are_said_to_be_a_regression(capsys):
+@pytest.mark.parametrize("dtype", [int, np.int8, float, np.float32, bool, object])
+def test_whole_numbers_of_any_type_are_the_same_classes(dtype):
+    """In a list, an array or a tensor; the rule is that of `LayerProbe`."""
     layers, y = classes()
-    said = "Vectors: float labels mean regression; give integers for classes"
-    for labels, kind, warned in (
-        (y.astype(float), "regression", True),
-        (y + 0.5, "regression", False),
-        (y, "classification", False),
+    y, x = (y > 1).astype(dtype), layers[6]
+    given = [y, list(y), y.tolist(), [1.0 if label else False for label in y]]
+    given += [] if dtype is object else [torch.tensor(y), list(torch.tensor(y))]
+    for labels in given:
+        vectors = probes.Vectors(layers, labels)
+        assert (vectors.kind, {*vectors.labels}) == ("classification", {"0", "1"})
+        assert vectors.labels == [str(int(label)) for label in y]
+    sets = probes.Vectors(layers, [{label, 2} for label in y])
+    assert {*sets.labels} == {("0", "2"), ("1", "2")}
+    if dtype is not object:
+        probe = probes.LayerProbe().fit(x, y)
+        assert (probe.kind_, probe.classes_.tolist()) == ("classification", [0, 1])
+        assert probe.score(x, y.astype(int)) == probe.score(x, y.astype(float)) > 0.6
+
+
+def test_kinds_are_those_of_fitted_probes(capsys):
+    """Fractions make a regression; many whole numbers that are floats are said to be classes."""
+    layers, y = classes()
+    numbers = np.arange(600) % 21
+    said = "Vectors: 21 whole numbers are classes; kind='regression' predicts them"
+    for labels, kind, expected, warned in (
+        (y, "auto", "classification", False),
+        (y.astype(float), "auto", "classification", False),
+        (y.astype(float), "regression", "regression", False),
+        (y, "regression", "regression", False),
+        (y + 0.5, "auto", "regression", False),
+        (numbers, "auto", "classification", False),
+        (numbers.astype(float), "auto", "classification", True),
+        (numbers.astype(float), "regression", "regression", False),
     ):
-        assert probes.Vectors(layers, labels).kind == kind
+        vectors = probes.Vectors(layers, labels, kind=kind)
+        assert vectors.kind == expected
         assert (said in capsys.readouterr().err) == warned
+        assert probes.LayerProbe(kind=kind).fit(layers[6], labels).kind_ == expected
 
 
 @pytest.mark.parametrize(("scale", "offset"), [(1e-9, 0), (0.1, 1000), (1e6, 0)])
@@ -256,13 +290,13 @@ def test_with_few_groups_in_test_nothing_is_tested(n, tmp_path, capsys):
     found = probed(given, tmp_path, evidence="training_variance")
     said = "19 named documents or groups in test; with fewer than 20 there are no intervals"
     assert capsys.readouterr().err.count(said) == (n == 19)
-    (result,) = found
+    (result,) = found.results
     assert (result.examples.resampled, result.examples.clusters) == ("documents", n)
     assert not why_outdated(result)
     # Layer 6 knows the classes, layer 0 does not.
     p_values = [result.row("training_variance", "p_best", layer).value for layer in (0, 6)]
     assert (p_values[0] is None, p_values[1]) == ((True, None) if n == 19 else (False, 1.0))
-    (table,) = score_tables([with_floor(x) for x in found])
+    (table,) = score_tables([with_floor(x) for x in found.results])
     below, above = (row.cells[1] for row in table.rows[:2])
     assert (below.floored, above.best, above.tied, below.tied) == (True, True, False, False)
     assert [x.interval is None for x in (below, above)] == [n == 19] * 2
@@ -301,7 +335,7 @@ def test_codes_in_a_sparse_matrix_have_the_scores_of_a_dense_one(tmp_path, monke
     for given in (codes, *(make(codes) for make in makes)):
         vectors = probes.Vectors({0: given}, np.tile(Y, 8))
         results = probed(vectors, tmp_path / f"{len(scores)}", probes="linear,sparse")
-        scores.append([result.score(0) for result in results])
+        scores.append([result.score(0) for result in results.results])
     assert scores == [scores[0]] * 4
     blocks = [n for n, width in shapes if width == codes.shape[1]]
     assert sum(blocks) == len(makes) * len(codes)

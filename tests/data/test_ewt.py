@@ -359,7 +359,7 @@ def test_the_words_are_those_that_were_rated(ewt, subspace, place, share, tags):
 def test_results_of_its_tasks_are_known_as_of_this_version(real_data, tiny_bert, tmp_path):
     settings = {"corpus": "ewt", "data_dir": real_data, "offline": True, "layers": "0"}
     results = run(tiny_bert, tmp_path, tasks="factuality,pos", probes="linear", **settings)
-    outdated = {result.task.name: why_outdated(result) for result in results}
+    outdated = {result.task.name: why_outdated(result) for result in results.results}
     assert outdated == {"factuality": "", "pos": ""}
-    of_task = {result.task.name: bool(result.corpus.digest_of_task) for result in results}
+    of_task = {result.task.name: bool(result.corpus.digest_of_task) for result in results.results}
     assert of_task == {"factuality": True, "pos": False}

@@ -259,7 +259,7 @@ def test_columns_run_as_tasks(tiny_bert, tmp_path, capsys, monkeypatch):
     results = run_linear(
         tiny_bert, tmp_path, corpus=corpus, task_from=("ner_tags", "mood", "score")
     )
-    found = {r.task.name: (r.task.shape, r.task.kind, r.task.metric) for r in results}
+    found = {r.task.name: (r.task.shape, r.task.kind, r.task.metric) for r in results.results}
     assert found == {
         "ner_tags": ("word", "classification", "span_f1"),
         "mood": ("sentence", "classification", "accuracy"),
@@ -271,15 +271,15 @@ def test_columns_run_as_tasks(tiny_bert, tmp_path, capsys, monkeypatch):
         assert f" · {reading}" in said
     assert "        4 labels: fits take time and memory in proportion" in said
     assert "        2 labels: fits" not in said
-    (found,) = {r.encoding.unknown_words for r in results}
+    (found,) = {r.encoding.unknown_words for r in results.results}
     assert found >= 3  # equal sentences are read once
     assert f"{found} of 10 words contain [UNK] ({found / 10:.0%}), and vectors say little" in said
     # A later run on one column of the same file computes nothing, and keeps the table whole.
     (table,) = (tmp_path / "results").rglob("layers.csv")
     whole = table.read_text()
     assert "mood (linear)" in whole
-    (again,) = run_linear(tiny_bert, tmp_path, corpus=corpus, task_from=("mood",))
-    (first,) = (r for r in results if r.task.name == "mood")
+    (again,) = run_linear(tiny_bert, tmp_path, corpus=corpus, task_from=("mood",)).results
+    (first,) = (r for r in results.results if r.task.name == "mood")
     assert again.provenance == first.provenance
     assert table.read_text() == whole
     other = write_rows(tmp_path / "p.jsonl", [{"tokens": ["a"], "pos": ["X"]}] * 30)

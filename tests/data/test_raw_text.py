@@ -127,14 +127,14 @@ def test_a_run_on_raw_text_is_silver(notes, pipeline, tiny_bert, tmp_path, capsy
     settings = {"corpus": str(notes), "annotate": str(pipeline), "layers": (0,)}
     settings |= {"probes": "linear", "limit": None, "quick": False}
     results = run(tiny_bert, tmp_path, **settings)
-    assert {r.task.name for r in results} == {"pos", "chunking", "depth"}
+    assert {r.task.name for r in results.results} == {"pos", "chunking", "depth"}
     printed = capsys.readouterr()
     assert f"{OTHER_TREES}: 24" in printed.err
     table = next((tmp_path / "results").glob("tiny-bert-*/*/layers.md"))
     assert "depth (NSpr, silver, trees not UD)" in (text := table.read_text("utf-8"))
     assert "pos (accuracy, silver)" in text
     assert "notes annotated by tiny, trees not UD" in text
-    assert all(r.silver for r in results)
+    assert all(r.silver for r in results.results)
     assert results.frame.silver.all()
     assert results.skipped["agreement"] == "notes has no feats or deprels"
 

@@ -45,7 +45,7 @@ def test_words_of_other_languages():
 def test_a_folder_runs_as_it_is(tiny_bert, tmp_path, capsys, name, served, skipped):
     settings = {"corpus": str(TREEBANKS / name), "probes": "linear", "layers": (0, 1)}
     results = run(tiny_bert, tmp_path, limit=None, quick=False, **settings)
-    assert {r.task.name for r in results} == served
+    assert {r.task.name for r in results.results} == served
     assert set(results.skipped) == {"chunking", "srl"} | skipped
     printed = capsys.readouterr().err
     assert f"skipped chunking: {name} has no chunks" in printed

@@ -63,7 +63,7 @@ def test_a_full_run_has_everything_for_a_plugged_in_task_and_probe(write, run_wi
     found = run_with(
         write(TASK), family, tasks=("mine",), probes=("low_rank",), evidence=tuple(EVIDENCE)
     )
-    (result,) = found
+    (result,) = found.results
     assert result.evidence.keys() == {"training_variance", "selectivity"}
     assert result.row("selectivity", "control_types").value > 1
     assert result.row("training_variance", "retraining_sd").n > 0
@@ -139,7 +139,7 @@ def test_a_collector_is_identified_by_its_source_and_its_faults_cost_its_record(
             probes="linear", limit=6, quick=True, threads=1, device="cpu",
             cache_dir="cache",
         )  # fmt: skip
-        assert len(list(found)) == 1
+        assert len(list(found.results)) == 1
         return found
 
     wrong = run("wrong", 'return {"entropy": self', 'return {"entropy": 1000 * self')

@@ -118,7 +118,7 @@ def test_the_falls_towards_the_top_are_those_of_the_records():
     """From the best layer to the last, in points; the greatest and the least of four tasks."""
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     falls = {}
-    for result in load_results(ROOT / "results/published/*/ewt"):
+    for result in load_results(ROOT / "results/published/*/ewt").results:
         about = result.probe.family, result.task.name in ("pos", "chunking", "depth", "srl")
         if about == ("linear", True):
             fall = result.score(result.best_layer) - result.score(result.model.n_layers)

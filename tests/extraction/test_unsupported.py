@@ -235,7 +235,7 @@ def test_the_language_is_that_of_the_treebank_if_the_model_has_it(tmp_path):
     read_in = {}
     for code in ("de", "fr"):
         settings = {"corpus": str(tmp_path / code), "tasks": "pos", "probes": "linear"}
-        (result,) = run(tmp_path / "model", tmp_path, limit=None, quiet=True, **settings)
+        (result,) = run(tmp_path / "model", tmp_path, limit=None, quiet=True, **settings).results
         read_in[code] = result.provenance["language of all texts"], result.model.digest
     assert [x for x, _ in read_in.values()] == ["de_DE", "en_XX"]
     assert read_in["de"][1] != read_in["fr"][1]

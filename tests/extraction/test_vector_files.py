@@ -62,7 +62,8 @@ def line(corpus, folder, *more):
 
 def scores(folder):
     return {
-        (r.task.name, r.probe.family): r.headline for r in probes.load_results(folder / "results")
+        (r.task.name, r.probe.family): r.headline
+        for r in probes.load_results(folder / "results").results
     }
 
 
@@ -95,7 +96,7 @@ def test_vectors_of_plain_transformers_give_the_scores_of_the_model(
     assert expected.keys() == found.keys()
     for key, by_layer in expected.items():
         assert found[key] == pytest.approx(by_layer, abs=0.021)  # one word, of some sixty
-    (result,) = {r.model.name for r in probes.load_results(tmp_path / "given" / "results")}
+    (result,) = {r.model.name for r in probes.load_results(tmp_path / "given" / "results").results}
     assert result == dump.stem
 
 
@@ -114,7 +115,8 @@ def test_each_corpus_of_a_transfer_has_the_facts_of_its_own_vectors(short_senten
     assert main(["--corpus", first, str(other), *rest, "--probes", "linear"]) == 0
     name = "words without a vector, which have zeros"
     facts = {
-        r.corpus.name: r.provenance.get(name) for r in probes.load_results(tmp_path / "results")
+        r.corpus.name: r.provenance.get(name)
+        for r in probes.load_results(tmp_path / "results").results
     }
     n_missing = sum(sentence.words.count(missing) for sentence in sentences)
     assert facts == {"small": f"{n_missing}", "other": "0"}
@@ -161,7 +163,7 @@ def test_static_vectors_are_a_model_of_one_layer(short_sentences, tmp_path, caps
     asked = ["--vectors", path, "--evidence", "standard", "--probes", "linear"]
     assert main([*line(short_sentences, tmp_path, *asked)]) == 0
     assert "words of the corpus have none, but zeros" in capsys.readouterr().err
-    for result in probes.load_results(tmp_path / "results"):
+    for result in probes.load_results(tmp_path / "results").results:
         assert result.layers == (0,)
         assert result.model.n_layers == 0
         assert "words without a vector, which have zeros" in result.provenance
@@ -378,7 +380,7 @@ def test_files_of_texts_from_vllm_and_nnsight_are_read_as_the_page_says(decoder,
 
     def probed(name, *more):
         assert main([*place, "--output", str(tmp_path / name), *map(str, more)]) == 0
-        (result,) = probes.load_results(tmp_path / name)
+        (result,) = probes.load_results(tmp_path / name).results
         return dict(result.headline)
 
     own = probed("own", "--model", decoder, "--positions", "last", "--layers", "0,1")
@@ -428,5 +430,5 @@ def test_vectors_of_texts_are_stored_as_given(tmp_path):
         rows = [f"{x},{'glad' if m else 'sad'}" for x, m in zip(repeated, mood, strict=True)]
         (tmp_path / "moods.csv").write_text("\n".join(["text,mood", *rows]))
         assert main([*place, "--output", str(tmp_path / name)]) == 0
-        (result,) = probes.load_results(tmp_path / name)
+        (result,) = probes.load_results(tmp_path / name).results
         assert result.headline == {0: 1.0}

@@ -84,7 +84,7 @@ def suite(
                 if number.metric != "p_best" and number.value is not None
             ),
         ]
-        for r in results
+        for r in results.results
     }
 
 

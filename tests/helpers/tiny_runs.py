@@ -39,10 +39,10 @@ def run(model, folder, *, beside=(), **settings):
 
 
 def scores(results):
-    """Test and dev scores by task, probe family and layer."""
+    """Test and dev scores of `Results`, or of some of them, by task, probe family and layer."""
     return {
         (r.task.name, r.probe.family, layer): (r.score(layer), r.score(layer, "dev"))
-        for r in results
+        for r in getattr(results, "results", results)
         for layer in r.layers
     }
 
@@ -51,7 +51,7 @@ def found_in(results):
     """The rows that were found, by task, probe family and measurement."""
     return {
         (r.task.name, r.probe.family, record.measurement): list(record.rows)
-        for r in results
+        for r in getattr(results, "results", results)
         for record in (r, *r.evidence.values())
     }
 

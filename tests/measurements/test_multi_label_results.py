@@ -8,6 +8,7 @@ from planted_context import task_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.preprocessing import MultiLabelBinarizer
 from tiny_runs import of_all_layers, run, shortened_schedule
 
 import probes
@@ -73,7 +74,9 @@ def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path):
     found = probes.run_probes(
         str(tiny_bert), tasks=("roles",), limit=80, output=output, cache_dir=tmp_path, device="cpu"
     )
-    result = next(r for r in found if r.probe.family == "linear" and r.model.random_seed is None)
+    result = next(
+        r for r in found.results if r.probe.family == "linear" and r.model.random_seed is None
+    )
     (path,) = output.glob(f"{tiny_bert.name}*/sample/roles-linear-scores-*.json")
     arrays = read_arrays(path)
     gold = gold_of(result, arrays)
@@ -108,7 +111,13 @@ def test_a_whole_run_of_a_multi_label_task(tiny_bert, tmp_path):
     assert [x.value for x in of_labels] == pytest.approx(expected)
     groups = [x.axes["group"] for x in result.rows.along("group") if x.layer == 1]
     assert any(name.startswith("predicate ") for name in groups)
-    names = dict.fromkeys(r.model.name for r in found)
+    binarizer = MultiLabelBinarizer()
+    for layer in result.layers:
+        frame = found.predictions("roles", layer)
+        sets = binarizer.fit_transform([*frame["gold"], *frame["predicted"]])
+        gold, predicted = np.split(sets, 2)
+        assert f1_score(gold, predicted, average="micro") == pytest.approx(result.score(layer))
+    names = dict.fromkeys(r.model.name for r in found.results)
     for command, *arguments in (
         ("show", path),
         ("leaderboard", output),

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("plug_ins", "short_schedule")
 
 def test_a_result_is_reused_until_the_file_changes(write, run_with, capsys):
     path = write(TASK)
-    (first,) = run_with(path, tasks=("mine",))
+    (first,) = run_with(path, tasks=("mine",)).results
     assert first.plug_ins == (
         PlugIn(
             kind="task",
@@ -34,9 +34,9 @@ def test_a_result_is_reused_until_the_file_changes(write, run_with, capsys):
         ),
     )
     assert not why_outdated(first)
-    (again,) = run_with(path, tasks=("mine",))
+    (again,) = run_with(path, tasks=("mine",)).results
     assert again == first
-    (other,) = run_with(write(TASK.replace("NOUN", "VERB")), tasks=("mine",))
+    (other,) = run_with(write(TASK.replace("NOUN", "VERB")), tasks=("mine",)).results
     assert other.key != first.key
     assert other.examples.labels["noun"] != first.examples.labels["noun"]
     assert not why_outdated(other)
@@ -47,7 +47,7 @@ def test_a_result_is_reused_until_the_file_changes(write, run_with, capsys):
 def test_results_of_two_sources_never_share_a_column(write, run_with):
     path = write(TASK)
     run_with(path, tasks=("mine", "pos"))
-    (newer,) = run_with(write(TASK + "# changed\n"), tasks=("mine",))
+    (newer,) = run_with(write(TASK + "# changed\n"), tasks=("mine",)).results
     (table,) = (path.parent / "results").rglob("layers.csv")
     columns = [name for name in pd.read_csv(table).columns if not name.endswith(("low", "high"))]
     assert sorted(columns) == ["layer", "mine (linear)", "pos (linear)"]
@@ -60,7 +60,7 @@ def test_results_of_two_sources_never_share_a_column(write, run_with):
 def test_of_two_sources_of_which_none_is_loaded_the_newest_has_the_column(write, run_with):
     path = write(TASK)
     run_with(path, tasks=("mine",))
-    (newer,) = run_with(write(TASK.replace("NOUN", "VERB")), tasks=("mine",))
+    (newer,) = run_with(write(TASK.replace("NOUN", "VERB")), tasks=("mine",)).results
     load_file(write(TASK.replace('"mine"', '"other"')))
     run_with(tasks=("pos",))
     (table,) = (path.parent / "results").rglob("layers.csv")
@@ -97,12 +97,12 @@ def cell(monkeypatch):
 
 @pytest.fixture
 def measured(tiny_bert, tmp_path, capsys):
-    """Runs the tiny model on what has been defined; the results, and how many were there already."""
+    """Runs the tiny model on what has been defined; its records, and whether they were there."""
 
     def run(**settings):
         found = run_included(tiny_bert, tmp_path, **{"tasks": ("mine",), **settings})
         said = capsys.readouterr().err
-        return found, "result exists already" in said
+        return (*found.results, *found.others), "result exists already" in said
 
     return run
 
@@ -144,12 +144,14 @@ def test_a_task_that_is_defined_again_is_measured_again_and_counts(cell, measure
     (other,), there = measured()
     assert (counts(other), there) == (VERBS, False)
     assert other.plug_ins[0].source == "this session"
-    (loaded,) = load_results(tmp_path / "results")
+    (loaded,) = load_results(tmp_path / "results").results
     assert loaded.key == other.key
     cell(HELPED)
     (back,), there = measured()
     assert (back, there) == (first, True)
-    (loaded,) = load_results(tmp_path / "results")  # what is defined now, though it is older
+    (loaded,) = load_results(
+        tmp_path / "results"
+    ).results  # what is defined now, though it is older
     assert loaded.key == first.key
 
 
@@ -174,9 +176,7 @@ def test_a_metric_a_family_and_a_measurement_count(cell, measured):
 
     def run():
         asked = {"probes": ("low_rank",), "measurements": ("probes", "word_norms")}
-        found, _ = measured(**asked)
-        (scores,), (norms,) = found, found.others
-        return scores, norms
+        return measured(**asked)[0]
 
     scores, norms = run()
     kinds = [each.kind for each in scores.plug_ins]
@@ -276,7 +276,7 @@ def included(run_with, write, monkeypatch, tmp_path):
             "own/deep.py",
         )
         write(f'NAME = "{noun}"\n', "own/names.py")
-        (found,) = run_with(write(IMPORTING), tasks=("mine",))
+        (found,) = run_with(write(IMPORTING), tasks=("mine",)).results
         return found
 
     yield run

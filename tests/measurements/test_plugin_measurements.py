@@ -137,7 +137,7 @@ def test_evidence_of_a_plug_in_is_what_predictions_of_both_seeds_say(
     path = write(AGREEMENT, "seed_agreement.py")
     settings = {"tasks": ("pos",), "probes": ("linear", "mlp")}
     found = run_with(path, evidence="seed_agreement", **settings)
-    linear, mlp = (by_layer(result.evidence["seed_agreement"]) for result in found)
+    linear, mlp = (by_layer(result.evidence["seed_agreement"]) for result in found.results)
     # A convex probe does not depend on its seed.
     assert linear == {0: 1.0, 1: 1.0, 2: 1.0}
     run_with(path, seeds=2, output=tmp_path / "both", **settings)
@@ -241,7 +241,7 @@ def test_evidence_that_fails_leaves_scores_and_other_evidence(
     path = write(text, "seed_agreement.py")
     line = next(n for n, x in enumerate(text.splitlines(), 1) if "[][0]" in x or "([][0]" in x)
     results = run_with(path, tasks=("pos",), evidence=("seed_agreement", "selectivity"))
-    (result,) = results
+    (result,) = results.results
     assert result.evidence.keys() == {"selectivity"}
     assert results.failed == {
         "tiny-bert · pos · linear · seed_agreement": "the measurement 'seed_agreement' raised "

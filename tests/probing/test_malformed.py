@@ -105,7 +105,7 @@ def malformed_run(tiny_bert, tmp_path_factory):
     results = run(
         tiny_bert, folder, corpus=corpus_of_chains(), twins=0, quick=False, limit=None, **settings
     )
-    return folder, {result.task.name: result for result in results}
+    return folder, {result.task.name: result for result in results.results}
 
 
 @pytest.mark.parametrize("name", PERTURBATIONS)
@@ -163,7 +163,7 @@ def test_where_nothing_is_changed_nothing_is_lost(tiny_bert, tmp_path, monkeypat
     settings = {"evidence": "malformed", "twins": 0, "quick": False, "project": 8}
     names = "pos", "chunking", "depth", "distance", "srl", "roles", "agreement", "length"
     results = run(tiny_bert, tmp_path, tasks=names, **settings)
-    measured = [r for r in results if "malformed" in r.evidence]
+    measured = [r for r in results.results if "malformed" in r.evidence]
     assert len(measured) == 12
     for result in measured:
         record = result.evidence["malformed"]
@@ -204,13 +204,17 @@ def test_without_trees_no_arguments_are_dropped_and_without_survivors_there_is_n
     }
     settings = {"evidence": "malformed", "probes": "linear", "twins": 0, "quick": False}
     given = replace(corpus_of_chains(), splits=splits)
-    (result,) = run(tiny_bert, tmp_path, corpus=given, tasks=("pos",), limit=None, **settings)
+    (result,) = run(
+        tiny_bert, tmp_path, corpus=given, tasks=("pos",), limit=None, **settings
+    ).results
     record = result.evidence["malformed"]
     assert record.facts["arguments dropped"] == 0
     assert set(record.rows.axes["perturbation"]) == {"shuffled", "cut", "names replaced"}
 
     single = replace(splits["test"][0], words=("dog",), upos=("N",))
     one_word = replace(given, splits={**splits, "test": (single,)})
-    (result,) = run(tiny_bert, tmp_path, corpus=one_word, tasks=("pos",), limit=None, **settings)
+    (result,) = run(
+        tiny_bert, tmp_path, corpus=one_word, tasks=("pos",), limit=None, **settings
+    ).results
     assert "malformed" not in result.evidence
     assert "no test example survives in malformed text" in capsys.readouterr().err

@@ -116,7 +116,7 @@ def test_a_cache_that_cannot_be_written_costs_nothing_but_a_line(tiny_bert, tmp_
         path.unlink()
     folder.rmdir()
     folder.write_text("in the way")
-    (result,) = run(tiny_bert, tmp_path, overwrite="always", **settings)
+    (result,) = run(tiny_bert, tmp_path, overwrite="always", **settings).results
     assert len(result.layers) == 3
     said = capsys.readouterr().err
     assert "parameters of pos · linear are not kept: " in said

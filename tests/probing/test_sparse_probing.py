@@ -16,7 +16,7 @@ def test_scores_by_number_of_features(tiny_bert, tmp_path, capsys):
     said = capsys.readouterr().err
     for family in FAMILIES[1:]:
         assert f"left out depth · {family}: {family} probes need examples of one class" in said
-    made = {(x.task.name, x.probe.family): x for x in results}
+    made = {(x.task.name, x.probe.family): x for x in results.results}
     assert made.keys() == {("depth", "linear"), *(("pos", family) for family in FAMILIES)}
     for (_, family), result in made.items():
         assert tuple(result.evidence) == EVIDENCE[: 2 + (family == "sparse")]

@@ -68,7 +68,7 @@ def test_a_run_in_another_type_has_results_and_tables_of_its_own(
     stored, tmp_path, monkeypatch, capsys
 ):
     settings = {"tasks": ("pos",), "probes": ("linear",), "limit": 40, "twins": 1}
-    (plain, _) = run(stored["bfloat16"], tmp_path, **settings)
+    (plain, _) = run(stored["bfloat16"], tmp_path, **settings).results
     folder = tmp_path / "results"
     before = {path: path.read_bytes() for path in folder.rglob("pos-*")}
     (table,) = folder.glob("narrow-*/sample/layers.md")
@@ -77,7 +77,7 @@ def test_a_run_in_another_type_has_results_and_tables_of_its_own(
     # As on a machine with a GPU, but for where it computes.
     monkeypatch.setattr("probes.run.inputs.uses_cuda", lambda device: True)
     capsys.readouterr()
-    (own, twin) = run(stored["bfloat16"], tmp_path, **settings)
+    (own, twin) = run(stored["bfloat16"], tmp_path, **settings).results
     assert (own.dtype, twin.dtype) == ("bfloat16", "bfloat16")
     # Tiny differences of vectors move no prediction here; other losses show that they are there.
     assert own.at("dev_loss", 2, "dev") != plain.at("dev_loss", 2, "dev")
@@ -98,7 +98,7 @@ def test_a_model_in_memory_runs_in_the_type_that_it_has(stored, tmp_path):
     settings = {"tasks": ("pos",), "probes": ("linear",), "limit": 40, "quick": True}
     settings |= {"device": "cpu", "cache_dir": tmp_path / "c", "output": tmp_path / "r"}
     for dtype in ({}, {"dtype": "auto"}, {"dtype": "bfloat16"}):
-        (result,) = run_probes(pair, **settings, **dtype)
+        (result,) = run_probes(pair, **settings, **dtype).results
         assert result.dtype == "bfloat16"
     with pytest.raises(UserError, match=r"^dtype=float32: the model in memory is in bfloat16"):
         run_probes(pair, **settings, dtype="float32")
@@ -109,6 +109,9 @@ def test_a_model_in_memory_runs_in_the_type_that_it_has(stored, tmp_path):
     [
         ("all", 3, (0, 1, 2, 3)),
         ("0,6,12", 12, (0, 6, 12)),
+        ("-1", 12, (12,)),
+        ("0,-1,-12,12", 12, (0, 1, 12)),
+        ([-1, -3], 2, (0, 2)),
         ("every:4", 12, (0, 4, 8, 12)),
         ("every:4", 6, (0, 4, 6)),
         ("every:1", 2, (0, 1, 2)),

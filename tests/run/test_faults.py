@@ -157,7 +157,7 @@ def test_too_little_memory_for_a_batch_makes_the_passes_smaller(tiny_bert, tmp_p
         caches = (tmp_path / name / "cache" for name in ("ample", "tight"))
         one, other = (np.load(next(x.rglob(f"layer-0{layer}.npy"))) for x in caches)
         np.testing.assert_allclose(one, other, rtol=1e-2, atol=1e-3)
-    for a, b in zip(usual, tight, strict=True):
+    for a, b in zip(usual.results, tight.results, strict=True):
         assert a.score(a.best_layer) == pytest.approx(b.score(b.best_layer), abs=0.011)
 
 

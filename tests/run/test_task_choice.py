@@ -20,7 +20,7 @@ def test_a_task_with_an_unknown_metric_is_an_error_only_if_it_is_asked_for(write
         run_with(path, tasks=("mine",))
     results = run_with(path, tasks=())
     assert "mine" in results.failed
-    assert "pos" in {result.task.name for result in results}
+    assert "pos" in {result.task.name for result in results.results}
 
 
 def test_a_metric_for_another_kind_of_task_is_refused(write, run_with):
@@ -132,7 +132,7 @@ def test_a_failing_rule_is_named_and_the_other_tasks_continue(
 ):
     path = write(text)
     results = run_with(path, tasks=("mine", "pos"))
-    assert [result.task.name for result in results] == ["pos"]
+    assert [result.task.name for result in results.results] == ["pos"]
     ((what, why),) = results.failed.items()
     assert what == "tiny-bert · mine"
     assert message.format(path=path) in why
@@ -160,7 +160,7 @@ def test_a_failing_metric_costs_only_its_own_task(body, message, write, run_with
     path = write(FAILING_METRIC.format(body=body), "bad.py")
     task = write(TASK.replace('"accuracy"', '"bad"'))
     results = run_with(path, task, tasks=("mine", "pos"))
-    assert [result.task.name for result in results] == ["pos"]
+    assert [result.task.name for result in results.results] == ["pos"]
     assert message.format(path=path) in results.failed["tiny-bert · mine · linear"]
 
 
@@ -168,7 +168,7 @@ def test_a_failing_probe_family_costs_only_its_own_results(write, run_with):
     text = example_file("low_rank.py").replace("u, a) + b", "u, a)[..., 1:] + b")  # too few outputs
     path = write(text, "low_rank.py")
     results = run_with(path, tasks=("pos",), probes=("low_rank", "linear"))
-    assert [result.probe.family for result in results] == ["linear"]
+    assert [result.probe.family for result in results.results] == ["linear"]
     assert f"the probe family 'low_rank' of {path}" in results.failed["tiny-bert · pos · low_rank"]
 
 
@@ -179,8 +179,8 @@ def test_a_family_that_writes_to_its_features_is_refused_and_changes_no_other_sc
     text, place = example_file("low_rank.py"), "return v @ shared_input("
     assert place in text
     path = write(text.replace(place, f"features.mul_(0)\n        {place}"), "low_rank.py")
-    (alone,) = run_with(path, tasks=("pos",), probes=(other,), output=tmp_path / "alone")
+    (alone,) = run_with(path, tasks=("pos",), probes=(other,), output=tmp_path / "alone").results
     both = run_with(path, tasks=("pos",), probes=("low_rank", other))
     assert "LowRank writes to its features" in both.failed["tiny-bert · pos · low_rank"]
-    (beside,) = both
+    (beside,) = both.results
     assert (beside.probe.family, beside.layers) == (other, alone.layers)

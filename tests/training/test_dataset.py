@@ -206,7 +206,7 @@ def test_unit_and_origin_of_a_number_change_no_score(write, run_with):
         write(text),
         tasks=("letters", "millimetres", "years", "seconds"),
         evidence=("selectivity", "localisation"),
-    )
+    ).results
     assert plain.score(plain.best_layer) > 0.3
     for other, scale in zip(others, (0.004, 32, 1), strict=True):
         assert other.layers == plain.layers
@@ -231,7 +231,7 @@ def test_unit_and_origin_of_a_number_change_no_score(write, run_with):
 def test_constant_labels_are_predicted_exactly(write, run_with, family):
     # The mean of many tenths is no tenth in floating point.
     text = LENGTHS + 'lengths("constant", 0, 0.1)\n'
-    (found,) = run_with(write(text), tasks=("constant",), probes=(family,))
+    (found,) = run_with(write(text), tasks=("constant",), probes=(family,)).results
     assert all(found.at("corpus_spearman", layer).value is None for layer in found.layers)
     if family == "linear":
         assert all(found.at("mae", layer).value < 1e-6 for layer in found.layers)
@@ -251,7 +251,7 @@ def apart(sentence):
 @pytest.mark.parametrize("family", ["linear", "mlp"])
 def test_a_dev_loss_that_is_not_finite_is_refused(write, run_with, tmp_path, family):
     results = run_with(write(APART), tasks=("apart", "pos"), probes=(family,))
-    assert [result.task.name for result in results] == ["pos"]
+    assert [result.task.name for result in results.results] == ["pos"]
     said = f"Task 'apart', {family} probes: the dev loss is not finite, probably because labels"
     assert results.failed[f"tiny-bert · apart · {family}"].startswith(said)
     assert not list((tmp_path / "results").rglob("apart-*.json"))

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a folder of results of one model and corpus, or a file in it",
     )
     add("--task", required=True, metavar="T")
-    add("--layer", required=True, type=int, metavar="K", help="from 0, the embedding output")
+    add("--layer", required=True, type=int, metavar="K", help="from 0, the embedding output, or -1")
     add("--probe", default="linear", metavar="P", help="probe family (default: linear)")
     add(
         "-o", "--output", type=path_argument, required=True, metavar="FILE", help=f"a {SUFFIX} file"

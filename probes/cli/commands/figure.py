@@ -9,10 +9,11 @@ from pathlib import Path
 from probes.boards.shown_together import corpus_records_of
 from probes.cli.arguments import add_folders, add_places, names, path_argument
 from probes.cli.chart_files import figure, figures_table
-from probes.cli.results import FORMATS, only, records_below
+from probes.cli.results import only, records_below
 from probes.common.errors import UserError, names_in
 from probes.frames.joined_results import results_with_evidence
 from probes.measurements.catalogue import registered_commands
+from probes.tables.figures import FORMATS
 from probes.tables.printing import printer
 
 

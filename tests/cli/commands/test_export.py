@@ -68,7 +68,7 @@ def test_the_same_record_in_several_folders_counts_once(results, tmp_path, capsy
         assert main(["leaderboard", *map(str, places), "--format", "csv"]) == 0
         ranked = capsys.readouterr()
         assert "left out" not in ranked.err
-        return sorted((x.model.name, x.task.name) for x in loaded), ranked.out
+        return sorted((x.model.name, x.task.name) for x in loaded.results), ranked.out
 
     whole = shown(copy)
     assert whole[0] == [("m", "pos"), ("m", "srl"), ("other", "pos"), ("third", "pos")]

@@ -63,7 +63,7 @@ def answered(folders, tmp_path_factory):
     settings = {"tasks": "agreement,pos", "probes": "linear", "measurements": ("cloze", "lens")}
     found = run_models(models, tmp_path_factory.mktemp("cloze"), corpus=corpus, **settings)
     assert not found.failed
-    results = {(r.model.name, r.task.name): r for r in found}
+    results = {(r.model.name, r.task.name): r for r in found.results}
     paths = {(r.model.name, r.task.name): path for path, r in found.found.items()}
     return SimpleNamespace(results=results, paths=paths, corpus=corpus)
 

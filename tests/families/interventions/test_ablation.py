@@ -81,7 +81,7 @@ def accuracy_on_pos(folder, tokenizer, bert, split="test"):
 def test_drops_are_those_of_a_model_with_other_weights(ablation_run, tokenizer, model):
     folder, results, record = ablation_run.folder, ablation_run.results, ablation_run.record
     last = model.config.num_hidden_layers
-    (result,) = [each for each in results if each.task.name == "pos"]
+    (result,) = [each for each in results.results if each.task.name == "pos"]
     intact, n, before = accuracy_on_pos(folder, tokenizer, model.bert)
     assert intact == pytest.approx(result.score(last), abs=2 / n)
     cases = [
@@ -105,7 +105,7 @@ def test_drops_are_those_of_a_model_with_other_weights(ablation_run, tokenizer, 
 @pytest.mark.slow
 def test_a_skipped_block_is_one_that_is_not_there(ablation_run, tokenizer, model):
     folder, results, record = ablation_run.folder, ablation_run.results, ablation_run.record
-    (result,) = [each for each in results if each.task.name == "pos"]
+    (result,) = [each for each in results.results if each.task.name == "pos"]
     del model.bert.encoder.layer[0]
     score, n, _ = accuracy_on_pos(folder, tokenizer, model.bert)
     drop = record.rows.at(DROP, 1, disabled=BLOCK, at=2, predicts="pos")

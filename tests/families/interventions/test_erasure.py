@@ -50,7 +50,7 @@ def drop(record, task, layer, at, eraser=LABELS, less=NOTHING):
 
 @pytest.mark.slow
 def test_erased_where_it_is_read_number_costs_more_than_the_controls(causal):
-    (result,), record = causal.results, causal.record
+    (result,), record = causal.results.results, causal.record
     intact = result.evidence["cloze"].rows.at("cloze_accuracy")
 
     def cost(eraser, less=NOTHING):

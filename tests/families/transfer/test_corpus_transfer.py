@@ -59,7 +59,7 @@ def languages_run(tmp_path_factory):
     (folder / "both.vec").write_text("\n".join(lines) + "\n")
     settings = {"limit": None, "tasks": "pos", "probes": "linear", "transfer": True}
     results = run(f"vectors:{folder / 'both.vec'}", folder, corpus=corpora, **settings)
-    by_corpus = {result.corpus.name: result for result in results}
+    by_corpus = {result.corpus.name: result for result in results.results}
     return SimpleNamespace(folder=folder, results=by_corpus)
 
 
@@ -160,8 +160,8 @@ def test_a_corpus_transfers_to_itself_without_loss(tiny_bert, tmp_path):
     corpora.append(shutil.copytree(corpora[0], tmp_path / "same"))
     settings = {"tasks": "pos,depth,deprel", "transfer": True, "layers": "2"}
     results = run(tiny_bert, tmp_path, limit=25, corpus=list(map(str, corpora)), **settings)
-    assert len(results) == 12
-    for result in results:
+    assert len(results.results) == 12
+    for result in results.results:
         (other,) = {"A", "same"} - {result.corpus.name}
         exactly = {"abs": 1e-6} if result.task.kind == "regression" else {"abs": 0, "rel": 0}
         for layer in result.layers:
@@ -197,7 +197,7 @@ def test_common_pieces_are_those_that_the_training_corpus_has(tiny_bert, tmp_pat
         ids[corpus, split] = [
             i for x in words for i in tokenizer([*x], is_split_into_words=True)["input_ids"][1:-1]
         ]
-    for result in results:
+    for result in results.results:
         test = ids[result.corpus.name, "test"]
         for train in "AB":
             row = transferred(result, "common_pieces", train, layer=None)
