@@ -28,9 +28,11 @@ from pydantic import (
     model_serializer,
 )
 
+from probes.common.errors import UserError
 from probes.families.interventions.neutral_text import NeutralText
 from probes.measurements.catalogue import Family
 from probes.records.values import Frozen
+from probes.tasks.positions import Position
 
 _TWO = "give two answers, that of the positive class first (it sorts last), such as ' yes, no'"
 
@@ -66,8 +68,16 @@ class _NeedsAnswers(_AnswersOfTexts):
     @field_validator("answers")
     @classmethod
     def _given_for_texts(cls, answers: tuple[str, ...], about: ValidationInfo) -> tuple[str, ...]:
-        if not answers and about.context and about.context.texts:
+        run = about.context
+        if not (run and run.texts):
+            return answers
+        if not answers:
             raise ValueError(_TWO)
+        if all(Position.parse(x).kind in ("mean", "max", "all") for x in run.positions):
+            raise UserError(
+                f"--positions {','.join(run.positions)}: interchange and steering change texts "
+                "that are read at one token; use --positions last."
+            )
         return answers
 
 

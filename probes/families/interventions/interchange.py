@@ -8,6 +8,7 @@ exchanged part, the model uses it (Geiger et al. 2021; CausalGym, Arora et al. 2
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ from probes.families.interventions.interchange_scores import (
     interchange_rows,
 )
 from probes.families.interventions.interchange_texts import interchange_of_texts
-from probes.families.interventions.text_prompts import nothing_stored
+from probes.families.interventions.text_prompts import nothing_stored, require_two_tokens
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.measurement import Measured, UseColumn, measurement
 from probes.measurements.pivots import Pivot
@@ -74,6 +75,7 @@ _UNRELATED = (
     head="needed",
     reads=lambda corpus, options: View("written", ()),
     collector=nothing_stored,
+    check=partial(require_two_tokens, "--interchange-answers"),
     shares_arrays=True,
     shows=(
         Pivot("flipped by the whole vector, %", (FLIPPED,), columns=("at",),
