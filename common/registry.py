@@ -18,7 +18,7 @@ T = TypeVar("T")
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """The closest match to `name` in `names`; None if nothing is close.
 
-    A name of which `name` is a whole word, as *tense* is of *main-tense*, is closer than a misspelling.
+    A name with `name` as a whole word, as *main-tense* has *tense*, is closer than a misspelling.
     """
     lowered = {k.lower(): k for k in names}
     near = [k for k in lowered if name and name.lower() in (k, *re.split(r"[\W_]+", k))]

@@ -34,7 +34,6 @@ from probes.tasks.builtin import table_order
 from probes.tasks.morphology import is_morphological
 from probes.tasks.task import plain_name
 
-
 _TOGETHER = 5
 """Number of tasks up to which features of morphology share a table with others."""
 
