@@ -397,7 +397,7 @@ def _seen(frame: pd.DataFrame, domains: Sequence[tuple[float, float]]) -> set[st
     ).groupby(["panel", "model"], sort=False)
     ends = dict(zip(frame["panel"].unique(), domains, strict=True))
     return {
-        model
+        str(model)
         for (panel, model), curve in curves
         if curve["low"].min() <= ends[panel][1] and curve["high"].max() >= ends[panel][0]
     }
