@@ -73,7 +73,7 @@ def latex(table: Table, *, wide: bool = False) -> str:
     caption = " ".join(map(_escaped, parts))
     if any(cell.best for row in table.rows for cell in row.cells):
         caption = caption.replace(_SIGNS["★"], r"\textbf{bold}")
-    title = table.title.lower().encode("ascii", "backslashreplace").decode()
+    title = table.title.replace("·", " ").lower().encode("ascii", "backslashreplace").decode()
     label = re.sub(r"\W+", "-", title).strip("-")
     split = [
         i >= table.left and any(row.cells[i].half or row.cells[i].marks for row in table.rows)

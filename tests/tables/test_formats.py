@@ -118,6 +118,7 @@ def test_latex_signs():
     titles = [Table(x, ("a",), (TableRow.of("1"),)) for x in ("שלום", "עולם")]
     labels = [re.search(r"\\label{tab:(.*)}", latex(x))[1] for x in titles]
     assert labels[0] != labels[1]
+    assert r"\label{tab:m-ewt-test}" in latex(Table("M · ewt · test", ("a",), ()))
 
 
 def test_both_ends_of_an_uneven_interval_are_printed():
