@@ -264,8 +264,8 @@ def floor_notes(results: Sequence[Result]) -> Iterator[str]:
         yield f"▽ not significantly above the floor ({kind}){where}."
     if any(name.startswith("random twin") for result in results for name in result.baselines):
         yield (
-            "A random twin counts here at its best layer on test, in comparisons of models at that on "
-            "dev."
+            "A random twin counts here at its best layer on test, in comparisons of models at "
+            "that on dev."
         )
     if fixed := dict.fromkeys(name for test in tests.values() if test for name in test.fixed):
         yield (
