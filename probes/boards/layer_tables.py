@@ -263,10 +263,7 @@ def floor_notes(results: Sequence[Result]) -> Iterator[str]:
         where = f": {', '.join(names)}" if len(kinds) > 1 else ""
         yield f"▽ not significantly above the floor ({kind}){where}."
     if any(name.startswith("random twin") for result in results for name in result.baselines):
-        yield (
-            "A random twin counts here at its best layer on test, in comparisons of models at "
-            "that on dev."
-        )
+        yield "A random twin counts here at its best layer on test, in comparing models on dev."
     if fixed := dict.fromkeys(name for test in tests.values() if test for name in test.fixed):
         yield (
             f"Of {listed(fixed, 'and')} no predictions are stored, so layers are compared with "

@@ -246,7 +246,7 @@ def test_the_layer_of_a_twin_is_named(tmp_path, capsys):
     twin = put(tmp_path, "random:m", "pos", 90, random_seed=0)
     assert main(["show", str(tmp_path), "--format", "md"]) == 0
     said = capsys.readouterr().out
-    note = "A random twin counts here at its best layer on test, in comparisons of models at that on dev."
+    note = "A random twin counts here at its best layer on test, in comparing models on dev."
     assert note in said
     twin.unlink()
     assert main(["show", str(tmp_path), "--format", "md"]) == 0

@@ -115,8 +115,8 @@ def test_texts_of_a_group_count_as_fewer(tiny_bert, corpus, tmp_path, capsys):
     run_on(tiny_bert, tmp_path, corpus, negatives, **settings)
     # 3 of 30 groups are above it; their variance is that of 29 texts.
     low, high = 100 * beta.ppf(0.025, 2.9, 27.1), 100 * beta.ppf(0.975, 3.9, 26.1)
-    start = "mood@mean, layer 1: the threshold lets 15 of 150 negatives of suns pass, whose least "
-    end = "rate above 0 is 0.67 %; its true false-positive rate is between {:.1f} and {:.1f} %"
+    start = "mood@mean, layer 1: the threshold lets 15 of 150 negatives of suns pass (one would "
+    end = "be 0.67 %); its true false-positive rate is between {:.1f} and {:.1f} %"
     assert start + end.format(low, high) in said(capsys)
     # Without such a column, each text is by itself.
     alone = write(tmp_path / "alone.csv", [(text,) for text, _ in repeated])

@@ -159,7 +159,7 @@ def _sentences(effects: Effects, rows: Sequence[Row]) -> Iterator[str]:
             if row.axes["direction"] == direction and row.split == "test"
         }
         if not by_metric:
-            yield f"{name}, {direction}: no layer and dose moves answers at the allowed damage."
+            yield f"{name}, {direction}: nothing moves answers the right way at this damage."
             continue
         of, against, damage = (by_metric[x, None] for x in (STEERED, AGAINST, LOSS))
         tests = "; ".join(

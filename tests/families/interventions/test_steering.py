@@ -214,7 +214,7 @@ def test_a_step_that_breaks_text_is_not_chosen(circuit):
     loss = circuit.pairs.rows[f"dev {LOSS}", 3, MEAN, 1, None]
     assert 1 < loss.low < loss.value < loss.high
     assert (
-        "near, mean difference: no layer and dose moves answers at the allowed damage."
+        "near, mean difference: nothing moves answers the right way at this damage."
         in circuit.pairs.record.notes
     )
 
