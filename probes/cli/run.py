@@ -32,7 +32,7 @@ from probes.pages.layers_md import numbers_path, write_numbers, write_tables
 from probes.probing.scores import SUMS, read_predictions
 from probes.records.record import subject_title
 from probes.records.record_files import has_arrays
-from probes.records.result import Result
+from probes.records.result import SCORES, Result
 from probes.run.config import RunConfig
 from probes.run.inputs import LazyModel
 from probes.run.loop import make_records
@@ -223,6 +223,11 @@ def _close(runs: Sequence[ModelRun]) -> None:
         omissions.failed |= omissions.unserved
     for subject, reason in omissions.failed.items():
         progress.warn(f"missing {subject}: {reason}")
+    made = {name for run in runs for name in run.others}
+    made |= {name for run in runs for x in run.results.values() for name in (SCORES, *x.evidence)}
+    for (measurement, title), reason in omissions.unmade.items():
+        if measurement not in made:  # by any model or task: said before, but long ago
+            progress.warn(f"left out {title}: {reason}")
     if has_records:
         for run in runs:
             say = progress.detail if run.model.is_twin else progress.say

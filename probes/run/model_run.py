@@ -309,7 +309,8 @@ class ModelRun:
         if task:
             layers = layers_at(task.site, layers, n_layers)
         if task and (reason := why_unfit(job.family, task.kind, is_bag=task.is_bag)):
-            self.omissions.not_made(f"{plain_name(task.name)} · {job.family}", reason)
+            title = f"{plain_name(task.name)} · {job.family}"
+            self.omissions.not_made(job.measurement, title, reason)
             return None
         if not job.definition.is_evidence:
             if not layers:
@@ -321,7 +322,7 @@ class ModelRun:
             return None
         if reason := self.missing(job):
             if job.measurement in self.config.asked_by_name:
-                self.omissions.not_made(job.title, reason)
+                self.omissions.not_made(job.measurement, job.title, reason)
             return None
         # Evidence stands behind all scores there are, not only those that this run asks for.
         return EvidenceRequest.behind(scores, self.config.seeds, self.config.level)
@@ -364,7 +365,8 @@ class ModelRun:
         if isinstance(error, LeftOutError):
             return error
         if isinstance(error, NotServedError):
-            return LeftOutError(Omission.UNMADE, f"{job.title} of {self.name}", str(error))
+            about = job.measurement, f"{job.title} of {self.name}", str(error)
+            return LeftOutError(Omission.UNMADE, *about)
         if isinstance(error, NoHeadError):
             return LeftOutError(Omission.UNSERVED, self.name, job.title, str(error))
         if isinstance(error, (TaskError, CollectorError)):

@@ -53,14 +53,14 @@ class Omissions:
     Attributes:
         skipped: by task, why the corpus does not serve it, though nobody asked for it by name.
         unserved: by model and task, the same of tasks that were asked for.
-        unmade: by job, why evidence that was asked for by name is not made.
+        unmade: by measurement and job, why what was asked for by name is not made.
         failed: by model, task and probe family, the fault of a task or plug-in of the user.
     """
 
     skipped: dict[str, str] = field(default_factory=dict)
     unserved: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
-    unmade: dict[str, str] = field(default_factory=dict)
+    unmade: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def add(self, left_out: LeftOutError) -> None:
         """Add a job that is not made."""
@@ -78,10 +78,10 @@ class Omissions:
             self.skipped[task] = reason
             progress.say(f"skipped {task}: {reason}", "skipped", task=task)
 
-    def not_made(self, title: str, reason: str) -> None:
-        """Leave out evidence that was asked for by name."""
-        if title not in self.unmade:
-            self.unmade[title] = reason
+    def not_made(self, measurement: str, title: str, reason: str) -> None:
+        """Leave out a measurement that was asked for by name, of a model or a task."""
+        if title not in (title for _, title in self.unmade):
+            self.unmade[measurement, title] = reason
             progress.say(f"left out {title}: {reason}", "left out")
 
     def not_served(self, model: str, task: str, reason: str) -> None:

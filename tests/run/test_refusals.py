@@ -168,6 +168,21 @@ def test_a_measurement_that_the_corpus_does_not_serve_is_left_out_before_the_mod
     assert made(tmp_path) == set()
 
 
+def test_a_measurement_that_nothing_serves_is_named_again_at_the_end(
+    tiny_bert, command, tmp_path, capsys
+):
+    line = command([tiny_bert], "sample", "--measurements", "documents,geometry", "--limit", "20")
+    assert main([*line, "-q"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [x for x in lines if not x.startswith("failed")][-1] == (
+        "left out documents of tiny-bert: no documents here"
+    )
+    assert main(line) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert lines.count("left out documents of tiny-bert: no documents here") == 2
+    assert lines[-1].startswith("next")
+
+
 HIDING = TASK.replace("(i, i + 1), ", "(0, 1), hide=0, ").replace(
     "for i, tag in", "for i, tag in list("
 ).replace("sentence.upos):", "sentence.upos))[:1]:")  # fmt: skip

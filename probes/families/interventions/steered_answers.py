@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from itertools import product
 from typing import TYPE_CHECKING
@@ -32,6 +33,11 @@ UNTOUCHED, ALONG = "untouched", "along the direction"
 
 FIRST = "positive", "other", "neither"
 """Values of ``answer``: the one whose word comes first."""
+
+_UNSPACED = re.compile(
+    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff]"
+)
+"""Letters of scripts without spaces between words: Thai to Burmese, Khmer, kana and Han."""
 
 
 def written_answers(
@@ -74,11 +80,28 @@ def written_answers(
 
 def first_answer(text: str, answers: Sequence[str]) -> str:
     """Which of two answers comes first in a text, as whole words, whatever the case."""
-    patterns = (rf"(?<!\w){re.escape(x.strip().casefold())}(?!\w)" for x in answers)
-    matches = [re.search(x, text.casefold()) for x in patterns]
-    # Of two that begin at the same word, the longer one is meant.
-    starts = [(x.start(), -x.end()) if x else (len(text) + 1, 0) for x in matches]
-    return FIRST[starts.index(min(starts))] if any(matches) else FIRST[2]
+    text, starts = _folded(text), []
+    for answer in map(_folded, answers):
+        spans = (x.span() for x in re.finditer(re.escape(answer), text))
+        whole = ((i, -j) for i, j in spans if _is_edge(text, i) and _is_edge(text, j))
+        # Of two that begin at the same word, the longer one is meant.
+        starts.append(next(whole, (len(text) + 1, 0)))
+    return FIRST[starts.index(min(starts))] if min(starts)[0] < len(text) else FIRST[2]
+
+
+def _folded(text: str) -> str:
+    """Text without case, with one space where there is any, and accents joined to their letter."""
+    return " ".join(unicodedata.normalize("NFC", text.casefold()).split())
+
+
+def _is_edge(text: str, at: int) -> bool:
+    """Whether a word may begin or end at a place of a text."""
+    if not 0 < at < len(text):
+        return True
+    around = text[at - 1 : at + 1]
+    before, after = (unicodedata.category(x)[0] for x in around)
+    # Marks such as vowel signs belong to the letter before them, in all scripts.
+    return after != "M" and (not {before, after} <= {*"LMN"} or bool(_UNSPACED.search(around)))
 
 
 def _written(

@@ -386,6 +386,23 @@ def test_the_first_whole_word_counts():
     assert first_answer("", answers) == "neither"
 
 
+@pytest.mark.parametrize(
+    ("text", "answers", "first"),
+    [
+        ("这是真的。", ("真", "假"), "positive"),  # no spaces between words
+        ("คำตอบคือไม่ใช่", ("ใช่", "ไม่ใช่"), "other"),
+        ("हैं नहीं", ("है", "नहीं"), "other"),  # a mark after a letter is part of the word
+        ("caf\u00e9", ("cafe\u0301", "tea"), "positive"),
+        ("not\n  true", (" not true", " true"), "positive"),
+        ("_true_", ("true", "false"), "positive"),
+        ("nothing, yesterday, no", ("not", "no"), "other"),
+        ("5, not 50", ("50", "5"), "other"),
+    ],
+)
+def test_words_are_whole_in_every_script(text, answers, first):
+    assert first_answer(text, answers) == first
+
+
 def context_of(doses=(-1.0, 1.0), draws=4):
     return SimpleNamespace(options=SteeringOptions(doses=doses, draws=draws))
 
