@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from probes.common.errors import UserError
@@ -46,6 +45,8 @@ from probes.statistics.ranking_metrics import (
 )
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from probes.measurements.context import TaskContext
     from probes.measurements.layer_fits import Fits
 
@@ -175,6 +176,8 @@ def prediction_frame(result: Result, layer: int) -> pd.DataFrame:
     Raises:
         UserError: the layer was not probed, or predictions are not stored or cannot be read.
     """
+    import pandas as pd  # slow to import
+
     index = result.layers.index(result.numbered(layer))
     if result.path is None or not result.path.with_suffix(".npz").exists():
         raise UserError(
