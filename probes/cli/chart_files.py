@@ -172,11 +172,7 @@ def _chart_of_view(
 
 
 def _evidence_of_task(
-    evidence: Measurement,
-    name: str,
-    results: Mapping[Path, Result],
-    where: str,
-    family: str,
+    evidence: Measurement, name: str, results: Mapping[Path, Result], where: str, family: str
 ) -> RecordsByModel:
     """The evidence behind the scores of one task, on one corpus."""
     measured_results = {

@@ -407,10 +407,7 @@ def find_recipes(results: Mapping[Path, Result], options: argparse.Namespace) ->
 
 
 def records_below(
-    folders: Iterable[Path],
-    flag: str = "",
-    *,
-    measurements: Collection[str] | None = None,
+    folders: Iterable[Path], flag: str = "", *, measurements: Collection[str] | None = None
 ) -> dict[Path, Record]:
     """All records below the folders; see `probes.frames.frame.load`.
 

@@ -153,10 +153,7 @@ def _sources(classes: Ints, n: int, *, own_class: bool) -> Ints:
 
 
 def _exchanged_log_odds(
-    context: ModelContext,
-    train: TextStates,
-    pool: TextStates,
-    sources: Mapping[bool, Ints],
+    context: ModelContext, train: TextStates, pool: TextStates, sources: Mapping[bool, Ints]
 ) -> Floats:
     """Log-odds of bases, untouched and exchanged. Shape (1 + layers × names, n).
 

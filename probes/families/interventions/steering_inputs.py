@@ -31,11 +31,7 @@ from probes.families.interventions.interchange_pairs import (
     contrasts_by_paradigm,
     pieces_of,
 )
-from probes.families.interventions.text_prompts import (
-    Prompts,
-    about_answers,
-    text_prompts,
-)
+from probes.families.interventions.text_prompts import Prompts, about_answers, text_prompts
 from probes.records.row import Row
 
 if TYPE_CHECKING:
