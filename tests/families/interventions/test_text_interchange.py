@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 from measuring import command_line, measure
-from test_steering import ANSWERS, TEXTS, texts  # noqa: F401
-from test_text_erasure import PlainModel
+from plain_texts import INPUTS, TEXTS, PlainModel
 
 from probes.__main__ import main
 from probes.common.errors import UserError
@@ -38,12 +37,9 @@ def interchange_run(folder, output, settings=TEXTS, corpus="texts.csv", **option
 
 
 @pytest.fixture(scope="module", params=["texts", "chats"])
-def measured(texts, request, tmp_path_factory):  # noqa: F811
+def measured(texts, request, tmp_path_factory):
     """A run, its rows, and the bases and sources that it exchanged."""
-    corpus, settings, options = "texts.csv", TEXTS, ANSWERS
-    if request.param == "chats":
-        corpus, settings = "chats.jsonl", {**TEXTS, "text": "", "messages": "chat"}
-        options = {"answers": ANSWERS["answers"]}
+    corpus, settings, options = INPUTS[request.param]
     seen, pairs_of = {}, module._exchanged_log_odds
 
     def kept(context, train, pool, sources):
@@ -65,9 +61,6 @@ def test_the_last_tokens_state_is_exchanged_as_in_a_plain_model(measured):
     plain, pool = measured.plain, measured.pool
     first, second = plain.ids(" dance laugh")
 
-    def prompts(split):
-        return [x if plain.header else x + " they" for x in plain.texts[split]]
-
     def read(text, change=None, layer=0):
         """Log-odds and last states of all layers, with one of them replaced."""
         caught = []
@@ -86,10 +79,12 @@ def test_the_last_tokens_state_is_exchanged_as_in_a_plain_model(measured):
         return float(logits[first] - logits[second]), caught
 
     test = [x.words[0].removesuffix(" dance") for x in pool.prompts.texts]
-    assert sorted(test) == sorted(prompts("test"))
-    many = np.array([dict(zip(prompts("test"), plain.many["test"], strict=True))[x] for x in test])
+    assert sorted(test) == sorted(plain.prompts["test"])
+    many = np.array(
+        [dict(zip(plain.prompts["test"], plain.many["test"], strict=True))[x] for x in test]
+    )
     assert np.array_equal(many, pool.classes == 1)
-    train = torch.stack([torch.stack(read(x)[1]) for x in prompts("train")])
+    train = torch.stack([torch.stack(read(x)[1]) for x in plain.prompts["train"]])
     is_many = torch.from_numpy(plain.many["train"])
     untouched = [read(x) for x in test]
     side = np.where(many, 1, -1)
@@ -235,13 +230,13 @@ def test_of_states_that_are_all_equal_no_direction_is_exchanged():
         assert not (read.any() and write.any())
 
 
-def test_answers_are_needed(texts, tmp_path):  # noqa: F811
+def test_answers_are_needed(texts, tmp_path):
     with pytest.raises(UserError, match="--interchange-answers: give two answers"):
         interchange_run(texts, tmp_path)
     assert not [*tmp_path.iterdir()]  # nothing is computed
 
 
-def test_words_are_refused(texts, tmp_path, capsys):  # noqa: F811
+def test_words_are_refused(texts, tmp_path, capsys):
     line = command_line("interchange", texts / "model", "sample", tmp_path, "--tasks", "pos")
     main(["run", *line, "--limit", "40", "--probes", "linear", "--evidence", "none"])
     assert "pos: only texts of two classes are exchanged" in capsys.readouterr().err
