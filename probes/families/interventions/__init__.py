@@ -153,20 +153,12 @@ class SteeringOptions(_NeedsAnswers):
     )
 
 
-FAMILY = Family(
-    measurements={
-        "ablation": "ablation",
-        "pruning": "pruning",
-        "erasure": "erasure",
-        "interchange": "interchange",
-        "steering": "steering",
-    },
-    options={
-        "ablation": AblationOptions,
-        "pruning": PruningOptions,
-        "erasure": ErasureOptions,
-        "interchange": InterchangeOptions,
-        "steering": SteeringOptions,
-    },
-    claims="claims",
-)
+_OPTIONS: dict[str, type[Frozen]] = {
+    "ablation": AblationOptions,
+    "pruning": PruningOptions,
+    "erasure": ErasureOptions,
+    "interchange": InterchangeOptions,
+    "steering": SteeringOptions,
+}
+
+FAMILY = Family(measurements={name: name for name in _OPTIONS}, options=_OPTIONS, claims="claims")
