@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ INPUTS = {
     "chats": (
         "chats.jsonl",
         {**TEXTS, "text": "", "messages": "chat"},
-        {"answers": ANSWERS["answers"]},
+        {"answers": " dance, laugh"},
     ),
 }
 """File, settings and options by kind."""
@@ -102,8 +102,8 @@ class PlainModel:
         """Tokens without a start token."""
         return self.tokenizer(text, add_special_tokens=False)["input_ids"]
 
-    def states(self, split: str) -> Any:
-        """States of the last tokens at all layers, read without a start token. (layers, n, H)."""
+    def states(self, texts: Iterable[str], start: Sequence[int] = ()) -> Any:
+        """States of the last tokens at all layers, read after start tokens. (layers, n, H)."""
         caught: list[list[Any]] = [[] for _ in self.modules]
 
         def catch(module: Any, _: Any, output: Any) -> None:  # after a hook that changes it
@@ -112,8 +112,8 @@ class PlainModel:
 
         hooks = [module.register_forward_hook(catch) for module in self.modules]
         with torch.no_grad():
-            for text in self.texts[split]:
-                self.model(torch.tensor([self.ids(text)]))
+            for text in texts:
+                self.model(torch.tensor([[*start, *self.ids(text)]]))
         for hook in hooks:
             hook.remove()
         return np.array(caught)

@@ -207,7 +207,7 @@ def test_a_step_that_breaks_text_is_not_chosen(circuit):
 
 def steps_of(plain):
     """Mean differences of the last tokens of training texts, by layer."""
-    states, many = torch.from_numpy(plain.states("train")), plain.many["train"]
+    states, many = torch.from_numpy(plain.states(plain.texts["train"])), plain.many["train"]
     return (states[:, many].mean(1) - states[:, ~many].mean(1)).float()
 
 

@@ -81,13 +81,17 @@ def test_erased_at_each_layer_texts_lose_as_much_as_in_a_plain_model(measured):
         measured.plain,
         {k: stored_probe(measured.run.folder, TASK, k) for k in (0, 1, 2)},
     )
-    train, test, many = plain.states("train"), plain.states("test"), plain.many["test"]
+    train, test, many = (
+        plain.states(plain.texts["train"]),
+        plain.states(plain.texts["test"]),
+        plain.many["test"],
+    )
     labels = np.where(many, "many", "few")
     before, loss = answers_of(plain), loss_of(plain)
     for layer in (0, 1, LAST):
         eraser = leace_of_authors(train[layer], plain.many["train"])
         with erased_at(plain, layer, eraser, 0):
-            erased = plain.states("test")
+            erased = plain.states(plain.texts["test"])
         with erased_at(plain, layer, eraser, len(plain.start)):
             after, loss_after = answers_of(plain), loss_of(plain)
 
@@ -110,9 +114,9 @@ def test_erased_at_each_layer_texts_lose_as_much_as_in_a_plain_model(measured):
 
 def test_no_new_probe_decodes_erased_labels_there(measured):
     plain = measured.plain
-    train, many = plain.states("train")[1], plain.many["train"]
+    train, many = plain.states(plain.texts["train"])[1], plain.many["train"]
     with erased_at(plain, 1, leace_of_authors(train, many), 0):
-        left = plain.states("train")[1]
+        left = plain.states(plain.texts["train"])[1]
     fresh = [LogisticRegression(C=np.inf, max_iter=5000).fit(x, many) for x in (train, left)]
     assert fresh[0].score(train, many) > 0.75
     assert fresh[1].score(left, many) <= max(many.mean(), 1 - many.mean()) + 1e-9
@@ -185,7 +189,7 @@ def test_chats_lose_without_a_block_what_a_plain_model_loses(texts, tmp_path):
     labels = np.where(plain.many["test"], "many", "few")
 
     def now():
-        right = probe.predict(plain.states("test")[LAST].astype("float32")) == labels
+        right = probe.predict(plain.states(plain.texts["test"])[LAST].astype("float32")) == labels
         return loss_of(plain), right.mean()
 
     loss, score = now()
