@@ -8,6 +8,8 @@
 
 All are experiments: a state is changed (`changes.py`), an effect read out (`readouts.py`,
 `probe_readout.py`) and compared with that of controls (`controls.py`). `experiment.py` compares.
+Files of one measurement begin with its name; several need `erasers.py`, `directions.py`, which are
+fitted to states, and `text_prompts.py`.
 """
 
 from __future__ import annotations

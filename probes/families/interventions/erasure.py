@@ -29,7 +29,7 @@ from probes.families.interventions.experiment import (
     ChangedPass,
     comparisons,
     mean_effect_rows,
-    mean_of_draws,
+    mean_rows_of_draws,
     sampled_sentences,
 )
 from probes.families.interventions.probe_readout import (
@@ -135,7 +135,7 @@ def erasure(context: ModelContext) -> Measured:
         for task_sample in samples:
             whose = "own" if task_sample is task else "other"
             compared += task_sample.rows(passes, DROP, fit="frozen", probes=whose)
-        rows += [*sizes, *mean_of_draws(compared)]
+        rows += [*sizes, *mean_rows_of_draws(compared)]
         try:
             rows += own_answers(context, passes, questions)
             if task.position:

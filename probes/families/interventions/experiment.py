@@ -181,7 +181,7 @@ def mean_effect_rows(
         yield Row(metric, value, change.layer, *between, split, parts.n, axes=change.axes)
 
 
-def mean_of_draws(rows: Iterable[Row], *, with_range: bool = False) -> Iterator[Row]:
+def mean_rows_of_draws(rows: Iterable[Row], *, with_range: bool = False) -> Iterator[Row]:
     """Replace rows that differ only in value, or in ``draw``, by one row with their mean.
 
     Args:

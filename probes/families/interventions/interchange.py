@@ -150,7 +150,7 @@ def _of_paradigms(context: ModelContext) -> Measured:
         places = range(position, end) if causal else range(n)
         tokens = (token for x in pieces.values() for token in x.ids.tolist())
         columns = arbitrary_tokens(tokens, [pair.answers for pair in test], len(measured))
-        logits = _exchanged_logits(context, train, test, places, columns, len(measured))
+        logits = _logits_by_cell(context, train, test, places, columns, len(measured))
         measured.append(ParadigmScores.of(paradigm, test, places, *logits))
     if not measured:
         raise NotServedError(
@@ -172,7 +172,7 @@ def _of_paradigms(context: ModelContext) -> Measured:
     return Measured(interchange_rows(measured, context.layers, causal), facts=facts, notes=notes)
 
 
-def _exchanged_logits(
+def _logits_by_cell(
     context: ModelContext,
     train: Sequence[Pair],
     test: Sequence[Pair],

@@ -21,18 +21,18 @@ from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.data.sentence import Sentence
 from probes.families.interventions import SteeringOptions
-from probes.families.interventions.damage import Damage
 from probes.families.interventions.directions import LEACE, MEAN, PROBE, RANDOM, SHUFFLED
 from probes.families.interventions.experiment import LOG_ODDS, LOSS
 from probes.families.interventions.interchange_scores import RATIO
 from probes.families.interventions.neutral_text import _sample
-from probes.families.interventions.steered_answers import (
+from probes.families.interventions.steering_answers import (
     ALONG,
     ANSWERED,
     FIRST,
     UNTOUCHED,
     first_answer,
 )
+from probes.families.interventions.steering_damage import Damage
 from probes.families.interventions.steering_effects import AGAINST, STEERED, Effects, GroupEffects
 from probes.families.interventions.steering_inputs import (
     DIRECTIONS,
