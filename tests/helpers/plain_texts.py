@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from grammar_models import word_level
+from grammar_models import gpt2_config, word_level
 from toy_grammar import PERSONS
-from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
+from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2LMHeadModel
 
 TEXTS: dict[str, Any] = {"text": "text", "label": ("label",), "positions": ("last",), "probes": ("linear",), "evidence": ("none",), "twins": 0}  # fmt: skip
 ANSWERS = {"answers": " dance, laugh", "prompt": " they"}
@@ -42,9 +42,8 @@ def save_gpt2(folder: Path, seed: int, **changes: Any) -> GPT2LMHeadModel:
         changes: to its configuration.
     """
     tokenizer = word_level()
-    ids = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
     torch.manual_seed(seed)
-    model = GPT2LMHeadModel(GPT2Config(vocab_size=len(tokenizer), n_positions=64, **ids, **changes))
+    model = GPT2LMHeadModel(gpt2_config(tokenizer, **changes))
     model.save_pretrained(folder)
     tokenizer.chat_template = TEMPLATE
     tokenizer.save_pretrained(folder)
