@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["pairs", "contexts"]
-"""Texts of which one should be likelier; or contexts with a word to fill in."""
+"""Texts of which one should be more probable; or contexts with a word to fill in."""
 
 KINDS: dict[Kind, str] = {
     "pairs": "minimal pairs, or texts under several conditions",
@@ -36,7 +36,8 @@ class Item:
             stands for all regions.
         target: of contexts, index of the region to fill in.
         answers: of contexts, conditions whose words are correct.
-        good, rivals: of contexts, the condition whose word should be likelier than each rival's.
+        good, rivals: of contexts, the condition whose word should be more probable than that of
+            each rival.
         cluster: items with the same cluster are resampled together; the item itself if empty.
     """
 

@@ -53,7 +53,7 @@ class CorpusRequest:
         drop_overlap: drop training sentences that also occur in dev or test.
         task_from: label columns of the user's own data.
         text, messages, label: column of texts or of chats, and the columns of their labels.
-        special_tokens: whether special tokens in texts are meant.
+        special_tokens: whether special tokens in texts are treated as special.
         group: column that names what rows share, such as an author; else `document` is looked for.
         field: key under which the rows of a JSON file lie; dotted where it is further below.
         annotate: spaCy pipeline to annotate raw text with.

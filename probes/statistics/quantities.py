@@ -143,7 +143,7 @@ cosine |  |  |  | correlation | Kovaleva et al. 2019, section 4.3
 
 # Fits of probes.
 strength | L2 strength |  |  | positive |
-stopped | share of steps | % |  | share |
+stopped | percentage of steps | % |  | share |
 dev_loss |  |  | error |  |
 
 # Decisions by a threshold between two classes.
@@ -201,7 +201,7 @@ smallest_drop | smallest drop found | % |  | share | Miettinen 1968
 erasure_drop | drop | % |  |  | Elazar et al. 2021
 probe_score |  | % |  |  |
 erased_rank |  |  | 0 digits | positive | Belrose et al. 2023
-erased_variance | share of variance erased | % |  | positive |
+erased_variance | variance erased | % |  | positive |
 answer_drop | drop of answers of the label | % |  | correlation |
 
 # Interchange interventions.

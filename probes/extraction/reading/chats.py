@@ -108,7 +108,7 @@ class ChatTemplate:
                 raise UserError(
                     f"{label} contains {name}, a special token of the chat template: {text!r:.60}. "
                     "Give the messages that it was made from with --messages, or --special-tokens "
-                    "if special tokens are meant."
+                    "to treat special tokens in texts as special."
                 )
 
     def render(self, chat: str) -> Rendered:

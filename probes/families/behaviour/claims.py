@@ -22,7 +22,7 @@ CLAIMS = (
     ),
     Claim(
         "negation-ignored",
-        "Negation is not understood: the same word is likelier with *not* and without it",
+        "Negation is not understood: the same word is more probable with *not* and without it",
         "Primer 4.1; Ettinger 2020",
         "more than half of NEG-136-SIMP right without *not*, fewer than half with it",
         partial(greater, (_negation(paradigm=_PLAIN), 0.5), (0.5, _negation(paradigm=_NEGATED))),

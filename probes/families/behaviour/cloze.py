@@ -2,7 +2,7 @@
 
 The examples are those of the task `agreement`. The probe of every layer reads a verb's number from
 a vector; the model fills in the verb. Probes are trained with balanced classes, but the model may
-find one number likelier whatever the sentence says. So the model's log-odds are cut at a threshold
+prefer one number whatever the sentence says. So the model's log-odds are cut at a threshold
 fitted on train before the two are compared, and both numbers count alike.
 """
 
@@ -78,7 +78,7 @@ def _reason_without_cloze(task: Task, probe: ProbeSpec, level: Level) -> str:
             columns=("baseline", "threshold", "tokens"),
             places={1: "forms of one token", ("threshold", "train"): "threshold of train"},
             below=("answer_threshold",),
-            note="Share of verbs whose right form the model finds likelier than the other number.",
+            note="Percentage of verbs whose right form is more probable than the other number.",
         ),
         Pivot(
             "decodable and used, %",

@@ -102,7 +102,7 @@ def _item_notes(items: Sequence[Item], scores: ScoredStretches) -> list[str]:
             columns=("metric", "likeliest", "threshold"),
             where={"paradigm": None, "rival": None, "perturbation": None},
             note="Completion: an answer is among this many likeliest tokens; a guess almost never "
-            "is. Sensitivity: the better word is likelier than any other, by more than the "
+            "is. Sensitivity: the better word is more probable than any other, by more than the "
             "threshold; a threshold above 0 makes guesses right less often.",
         ),
         Pivot(
@@ -128,9 +128,9 @@ def completion(context: ModelContext) -> Measured:
 
     Rows by ``paradigm``, by ``phenomenon`` and overall, but not over several phenomena.
     ``completion_accuracy``: share of items with an answer among the ``likeliest`` tokens, of those
-    with an answer of one token; half of the tokens tied with an answer count as likelier.
-    ``sensitivity``: share of items whose good word is likelier than a ``rival``, or than all, by
-    more than a ``threshold``; words of several tokens are scored within the word, see
+    with an answer of one token; half of the tokens tied with an answer count as more probable.
+    ``sensitivity``: proportion of items whose good word is more probable than a ``rival``, or than
+    all, by more than a ``threshold``; words of several tokens are scored within the word, see
     `TokenScores`. ``sensitivity_chance``: 1 / number of words. See `scored_items` for arrays.
     """
     return scored_items(

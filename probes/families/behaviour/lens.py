@@ -71,9 +71,9 @@ def _reason_without_lens(task: Task, probe: ProbeSpec, level: Level) -> str:
 def lens(context: TaskContext) -> Measured:
     """Answers of each layer through the model's own head, beside its probe.
 
-    For `agreement`, the answer is the likelier of the verb's two forms, if each has one token. For
-    a task that labels words, it is the label with the highest probability: the sum over tokens of
-    the token's probability times the share of the label among the token's training occurrences.
+    For `agreement`, the answer is the more probable of the verb's two forms, if each has one token.
+    For a task that labels words, it is the label with the highest probability: the sum over tokens
+    of the token's probability times the share of the label among the token's training occurrences.
 
     Rows by layer: ``readable`` and ``decodable``, the accuracy of lens and probe on the same
     examples (balanced if probes are trained with balanced classes); the ``baseline`` of the

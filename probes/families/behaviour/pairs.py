@@ -1,4 +1,4 @@
-"""Minimal pairs: does a model find the acceptable sentence likelier?
+"""Minimal pairs: does a model assign the acceptable sentence the higher probability?
 
 Pairs follow Warstadt et al. (2020), predictions over regions Hu et al. (2020), and scores of masked
 models Salazar et al. (2020) and Kauf & Ivanova (2023).
@@ -62,9 +62,9 @@ def _accuracy_columns(items: Sequence[Item], scores: ScoredStretches, causal: bo
             columns=("scoring", "per"),
             where={"paradigm": None, "perturbation": None},
             note="Share of predictions that come true. For a minimal pair, the prediction is that "
-            "the acceptable sentence is likelier (ties count ½, chance is 50 %). A prediction that "
-            "joins several comparisons, as in SyntaxGym, is less likely to come true by chance. "
-            "Per text: sum of log-probabilities; per token: their mean.",
+            "the acceptable sentence is more probable (ties count ½, chance is 50 %). A prediction "
+            "that joins several comparisons, as in SyntaxGym, is less likely to come true by "
+            "chance. Per text: sum of log-probabilities; per token: their mean.",
         ),
         Pivot(
             "by paradigm, %",
@@ -101,7 +101,7 @@ def _accuracy_columns(items: Sequence[Item], scores: ScoredStretches, causal: bo
     **OF_ITEMS,
 )
 def pairs(context: ModelContext) -> Measured:
-    """Minimal pairs and other predictions about which text is likelier.
+    """Minimal pairs and other predictions about which text is more probable.
 
     Rows: ``pair_accuracy``, the share of true predictions (ties count ½), by ``paradigm``, by
     ``phenomenon`` and overall; ``mean_of_paradigms``, their unweighted mean. Axes: ``scoring``;

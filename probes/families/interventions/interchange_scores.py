@@ -39,7 +39,7 @@ class ParadigmScores(NamedTuple):
         places: number of tokens before each token that was changed.
         ratio, arbitrary: log-odds ratio of the answers, and the mean over draws of two arbitrary
             tokens. Shape (layers, places, directions, n).
-        follows: 1 if the source's answer is then likelier, ½ for a tie, else 0. Same shape.
+        follows: 1 if the source's answer is then more probable, ½ for a tie, else 0. Same shape.
         right: True if base and source were answered right. Shape (n,).
         changed: the words that the pair of each continuation exchanges, and its paradigm. Length n.
     """
