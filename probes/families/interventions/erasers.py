@@ -108,6 +108,11 @@ class Eraser(NamedTuple):
         """Number of erased dimensions."""
         return len(self.right)
 
+    def __call__(self, x: Floats) -> Floats:
+        """Erase from vectors of shape (n, H)."""
+        vectors: Floats = x - (x - self.mean) @ self.left @ self.right
+        return vectors
+
     def change(self, moments: Moments) -> float:
         """Mean squared change of vectors with covariance `Moments.shrunk`, relative to variance."""
         inner = self.left.T @ moments.shrunk @ self.left
