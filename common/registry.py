@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
@@ -15,9 +16,14 @@ T = TypeVar("T")
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The closest match to `name` in `names`; None if nothing is close."""
+    """The closest match to `name` in `names`; None if nothing is close.
+
+    A name with `name` as a whole word, as *main-tense* has *tense*, is closer than a misspelling.
+    """
     lowered = {k.lower(): k for k in names}
-    near = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
+    near = [k for k in lowered if name and name.lower() in (k, *re.split(r"[\W_]+", k))]
+    near.sort(key=lambda k: k != name.lower())
+    near = near or difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
     return lowered[near[0]] if near else None
 
 

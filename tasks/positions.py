@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from probes.common.registry import nearest
+
 Named = Literal["mean", "max", "first", "last", "user", "assistant", "all"]
 """Positions that need no number and no pattern."""
 
@@ -59,7 +61,9 @@ class Position:
             return cls(kind, of)
         if kind in get_args(Named) and not of and ":" not in text:
             return cls(kind)
-        raise ValueError(f"{text}: no such position; {REMEDY}")
+        near = nearest(text.strip(), [*get_args(Named), "all:user", "all:assistant"])
+        hint = f" (did you mean {near}?)" if near else ""
+        raise ValueError(f"{text}: no such position{hint}; {REMEDY}")
 
     @property
     def name(self) -> str:

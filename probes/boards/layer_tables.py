@@ -34,6 +34,9 @@ from probes.tasks.builtin import table_order
 from probes.tasks.morphology import is_morphological
 from probes.tasks.task import plain_name
 
+_TOGETHER = 5
+"""Number of tasks up to which features of morphology share a table with others."""
+
 
 def layer_frame(results: Iterable[Result]) -> pd.DataFrame:
     """Headline test scores of one probe family: a row per layer, a column per task."""
@@ -96,13 +99,19 @@ def _sorted_results(results: Iterable[Result]) -> list[Result]:
 
 
 def score_tables(results: Sequence[Result]) -> Iterator[Table]:
-    """`score_table` for each probe family; morphology has one of its own, feature × layer."""
+    """`score_table` for each probe family; many features of morphology have one, feature × layer.
+
+    Up to five tasks, which fit one column of a paper, share a table.
+    """
     for family_results in grouped(results, lambda x: x.probe.family).values():
-        features = [result for result in family_results if is_morphological(result.task.name)]
+        features = [x for x in family_results if is_morphological(x.task.name)]
+        if len(family_results) <= _TOGETHER:
+            features = []
         if other_results := [result for result in family_results if result not in features]:
             yield score_table(other_results)
         if features:
-            yield score_table(features).turned
+            table = score_table(features).turned
+            yield replace(table, title=f"{table.title} · morphology")
 
 
 def score_table(results: Sequence[Result]) -> Table:
@@ -250,7 +259,10 @@ def floor_notes(results: Sequence[Result]) -> Iterator[str]:
         where = f": {', '.join(names)}" if len(kinds) > 1 else ""
         yield f"▽ not significantly above the floor ({kind}){where}."
     if any(name.startswith("random twin") for result in results for name in result.baselines):
-        yield "A random twin counts here with its best layer on test, in rankings with that on dev."
+        yield (
+            "A random twin counts here at its best layer on test, in comparisons of models at "
+            "that on dev."
+        )
     if fixed := dict.fromkeys(name for test in tests.values() if test for name in test.fixed):
         yield (
             f"Of {listed(fixed, 'and')} no predictions are stored, so layers are compared with "

@@ -38,13 +38,16 @@ def print_plan(runs: Sequence[ModelRun]) -> None:
             if run.model.source.quantization:
                 weights += ", less what quantisation saves"
             wider = " (twice that if float16 overflows)" * plan.is_narrow
+            vectors = (
+                f"{plan.bytes / 1e6:,.1f} MB on disk{wider}" if plan.bytes else "none to encode"
+            )
             table = Table(
                 f"{name} · {run.corpus.source.name} · to be computed",
                 ("what", "of", "size"),
                 tuple(rows),
                 left=2,
                 notes=(
-                    f"vectors: {plan.bytes / 1e6:,.1f} MB on disk{wider} · model: {weights} · "
+                    f"vectors: {vectors} · model: {weights} · "
                     f"{counted(plan.fits, 'fit')} · {present}",
                 ),
             )

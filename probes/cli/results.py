@@ -332,8 +332,11 @@ class Figure:
     def _repr_mimebundle_(self, *args: object, **more: object) -> dict[str, str]:
         return {"image/svg+xml": self.svg}
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
+    def save(self, path: str | os.PathLike[str], *, ppi: int = 300) -> Path:
         """Write it as .pdf, .svg or .png.
+
+        Args:
+            ppi: pixels per inch of a .png.
 
         Raises:
             UserError: the format is unknown, or the file cannot be written.
@@ -341,7 +344,7 @@ class Figure:
         target = Path(path)
         if target.suffix.lower() not in figures.FORMATS:
             raise UserError(f"{target}: the name must end in one of {', '.join(figures.FORMATS)}.")
-        figures.write(target, self.svg)
+        figures.write(target, self.svg, ppi)
         return target
 
 

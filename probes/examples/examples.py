@@ -361,7 +361,8 @@ def _classes_and_sets(
 
 
 def _not_served(task: Task, corpus: Corpus, problem: str) -> NotServedError:
-    remedy = "leave it out with --tasks" + (", or raise --limit." if corpus.limited else ".")
+    remedy = "give other --positions or --label" if task.position else "leave it out with --tasks"
+    remedy += ", or raise --limit." if corpus.limited else "."
     return NotServedError(f"Task {task.name!r}{problem}; {remedy}")
 
 

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
     from probes.data.sentence import Corpus
+    from probes.extraction.reading.alignment import WordTokenizer
     from probes.extraction.reading.collectors import Collector
-    from probes.extraction.reading.views import View
+    from probes.extraction.reading.views import Text, View
     from probes.measurements.pivots import AnyView, ChartView
     from probes.records.header import ExampleCounts
     from probes.records.parameters import Parameters
@@ -202,6 +203,8 @@ class Measurement:
             all sentences.
         collector: called with (corpus, layers, options); returns the `Collector` of forward passes,
             None for word vectors.
+        check: called with (tokenizer, a text, options) before a run reads texts or chats; raises a
+            UserError if these options do not suit the tokenizer.
         head: "needed" or "used" if the measurement needs, or can use, a language-model head.
         shares_arrays: whether the arrays have neither text nor labels, such as sums over sentences,
             and may be passed on where a licence forbids text.
@@ -228,6 +231,7 @@ class Measurement:
     also_for_twins: bool = False
     reads: Callable[[Corpus, Any], View | None] = _none
     collector: Callable[[Corpus, Sequence[int], Any], Collector | None] = _none
+    check: Callable[[WordTokenizer, Text, Any], None] = _none
     head: Literal["", "needed", "used"] = ""
     shares_arrays: bool = False
     variant_for_items: str = ""

@@ -416,8 +416,8 @@ def _threshold_notes(context: TaskContext) -> tuple[str, ...]:
 def resolution(of: str, k: int, n: int) -> str:
     """A clause on the rates that n negatives can resolve, of which k are above a threshold."""
     return (
-        f"the threshold lets {k:,} of {n:,} negatives of {of} pass, whose least rate above 0 is "
-        f"{f'{100 / n:.2g}' if n > 1 else 100} %"
+        f"the threshold lets {k:,} of {n:,} negatives of {of} pass (one would be "
+        f"{f'{100 / n:.2g}' if n > 1 else 100} %)"
     )
 
 

@@ -153,6 +153,7 @@ class CorpusReader:
         self.corpus.announce(examples)
         if task.position:
             self._announce_tokens(task.position, examples)
+            self._check_options(examples)
         key = self.key_of_examples(examples)
         vectors = self.stored(key)
         assert isinstance(vectors, StoredVectors)
@@ -256,6 +257,13 @@ class CorpusReader:
         before, read = len(around[0]), pieces_at(position, text, pieces)
         first, last = (before + read[0], before + read[-1]) if read else (0, 0)
         announce_tokens(position, tokens, first, last)
+
+    def _check_options(self, examples: Examples) -> None:
+        """Check options of measurements that depend on tokens, before anything is encoded."""
+        if self.words is not None:
+            text = examples.splits["train"].texts[0]
+            for name in self.config.about_corpus:
+                get_measurement(name).check(self.words, text, options_of(self.config, name))
 
     def need(self, layers: Iterable[int]) -> None:
         """Read these layers too from now on; what was made with fewer is made again."""

@@ -10,7 +10,7 @@ from typing import TypeVar, get_type_hints
 
 from pydantic import ValidationError
 
-from probes.common.errors import UserError, first_fault, quoted
+from probes.common.errors import UserError, first_fault, listed, quoted
 from probes.common.registry import did_you_mean, nearest
 from probes.data.find import require_known
 from probes.data.sources import Source
@@ -219,6 +219,8 @@ def _require_measurements(config: RunConfig) -> None:
             if name not in allowed:
                 near = "scores" if name in ("probe", "probing") else nearest(name, allowed)
                 hint = f"Did you mean {near!r}?" if near else "--list-measurements lists all."
+                if flag == "evidence" and not near:
+                    hint = f"Give {listed(LEVELS, 'or')}; {hint}"
                 raise UserError(f"--{flag} {name}: no such {noun}. {hint}")
 
 

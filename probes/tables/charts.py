@@ -65,6 +65,9 @@ WIDTHS = {"one": 3.03, "two": 6.3}
 DEPTH = "relative depth"
 """Title of the axis of layer / number of layers."""
 
+FLOOR = "floor"
+"""Name of the dashed lines in the legend of models."""
+
 CLIPPED = "Axes fit trained models; random twins are cut off where they leave them."
 
 FONTS = "Liberation Sans, DejaVu Sans, Arial, sans-serif"
@@ -100,8 +103,10 @@ class Style:
     n_layers: Mapping[str, int] = field(default_factory=dict)
 
     def columns(self, panels: int, least: float = 13) -> int:
-        """Number of panels beside each other, each at least `least` letters wide."""
-        return max(1, min(panels, int(self.width // (least * self.text))))
+        """Number of panels side by side, each at least `least` letters wide, in even rows."""
+        most = max(1, int(self.width // (least * self.text)))
+        rows = max(1, math.ceil(panels / most))
+        return max(1, math.ceil(panels / rows))
 
     def panel(self, columns: int, margin: float = 5) -> float:
         """Width of a panel; the axis and the gap beside it take `margin` letters."""
@@ -305,14 +310,20 @@ def lines(
     frame["level"] = frame.get("level", math.nan)
     value_rows = frame[frame["value"].notna()]
     names = list(dict.fromkeys(value_rows[by]))
+    domains = _trained_ranges(frame) if fit_trained else []
     colours, dashes = series(names, style, by)
     columns = style.columns(frame["panel"].nunique())
     width = style.panel(columns, 5 if y else 3.6)
     key = None
     # A single curve without a name needs no legend.
     if (len(names) > 1 or any(names)) and (style.legends or by != "model"):
+        in_key = [name for name in names if not domains or name in _seen(frame, domains)]
+        if by == "model" and "name" not in frame and frame["level"].notna().any():
+            in_key.append(FLOOR)
+            colours = {"domain": [*names, FLOOR], "range": [*colours["range"], style.soft]}
+            dashes = {"domain": [*names, FLOOR], "range": [*dashes["range"], DASHED]}
         symbols = {"symbolSize": 15 * style.text, "symbolStrokeWidth": style.text / 5}
-        key = legend_below(names, style, symbolType="stroke", **symbols)
+        key = legend_below(in_key, style, values=in_key, symbolType="stroke", **symbols)
     across = {
         "color": _channel(by, scale=colours, legend=key),
         "detail": [_channel("model"), _channel("line")],
@@ -327,7 +338,6 @@ def lines(
     if has_names := "name" in frame:
         level["color"] = {"value": style.soft}
     valid = "isValid(datum.value)"
-    domains = _trained_ranges(frame) if fit_trained else []
     clip = {"clip": True} if domains else {}
     parts = [
         _mark_layer("rule", level, "isValid(datum.level)", strokeDash=DASHED),
@@ -377,6 +387,20 @@ def _trained_ranges(frame: pd.DataFrame) -> list[tuple[float, float]]:
     ranges = of_trained.reindex(of_all.index).fillna(of_all)
     left = not ranges.equals(of_all) and not ranges.isna().any(axis=None)
     return [*ranges.itertuples(index=False, name=None)] if left else []
+
+
+def _seen(frame: pd.DataFrame, domains: Sequence[tuple[float, float]]) -> set[str]:
+    """Models with a curve, or a part of its band, within the axis of a panel."""
+    curves = frame.assign(
+        low=frame["low"].astype(float).fillna(frame["value"]),
+        high=frame["high"].astype(float).fillna(frame["value"]),
+    ).groupby(["panel", "model"], sort=False)
+    ends = dict(zip(frame["panel"].unique(), domains, strict=True))
+    return {
+        str(model)
+        for (panel, model), curve in curves
+        if curve["low"].min() <= ends[panel][1] and curve["high"].max() >= ends[panel][0]
+    }
 
 
 def _alone(frame: pd.DataFrame) -> pd.Series:

@@ -48,7 +48,10 @@ _OTHER_DEFINED = (
 """A letter without a command: itself in XeLaTeX and LuaLaTeX, in pdfLaTeX its code."""
 
 _LETTERS = 9
-"""Heads, notes and names of rows in a table with intervals have lines of about this length."""
+"""Heads and notes in a table with intervals have lines of about this length.
+
+Names of rows do if five tasks stand next to them; with fewer tasks there is room for longer lines.
+"""
 
 _SENTENCE = 40
 _PARAGRAPH = r"p{.45\linewidth}"
@@ -70,16 +73,19 @@ def latex(table: Table, *, wide: bool = False) -> str:
     caption = " ".join(map(_escaped, parts))
     if any(cell.best for row in table.rows for cell in row.cells):
         caption = caption.replace(_SIGNS["★"], r"\textbf{bold}")
-    title = table.title.lower().encode("ascii", "backslashreplace").decode()
+    title = table.title.replace("·", " ").lower().encode("ascii", "backslashreplace").decode()
     label = re.sub(r"\W+", "-", title).strip("-")
     split = [
         i >= table.left and any(row.cells[i].half or row.cells[i].marks for row in table.rows)
         for i in range(len(table.heads))
     ]
     columns = ["r@{}l" if two else "r" for two in split]
+    small_names = table.left == 1 and any(split)
     for i in range(table.left):
-        longest = max((len(row.cells[i].text) for row in table.rows), default=0)
+        in_line = [row for row in table.rows if not (row.faint and small_names)]
+        longest = max((len(row.cells[i].text) for row in in_line), default=0)
         columns[i] = _PARAGRAPH if longest > _SENTENCE else "l"
+    n_letters = max(_LETTERS, 5 * _LETTERS // max(1, len(split) - table.left))
     heads = [_small(head, two=two) for head, two in zip(table.heads, split, strict=True)]
     # Without intervals there is room for whole heads of names.
     if not any(split):
@@ -93,8 +99,8 @@ def latex(table: Table, *, wide: bool = False) -> str:
             [_latex_words(cell)] if i < table.left else _number_lines(cell, two=two)
             for i, (cell, two) in enumerate(zip(row.cells, split, strict=True))
         ]
-        if row.faint and table.left == 1 and any(split):
-            cells[0] = _small(row.cells[0].text, two=False)
+        if row.faint and small_names:
+            cells[0] = _small(row.cells[0].text, two=False, n_letters=n_letters)
         body += _lines(cells, split)
         body += [r"\midrule"] * (row.ends_section and row is not table.rows[-1])
     environment = "table" + "*" * wide
@@ -127,10 +133,10 @@ def _without_curves(table: Table) -> Table:
     return replace(table.with_columns(columns), left=sum(i < table.left for i in columns))
 
 
-def _broken(text: str) -> list[str]:
+def _broken(text: str, n_letters: int) -> list[str]:
     """The lines of a text, broken at spaces."""
     lines = (
-        wrap(x, _LETTERS, break_long_words=False, break_on_hyphens=False) for x in text.split("\n")
+        wrap(x, n_letters, break_long_words=False, break_on_hyphens=False) for x in text.split("\n")
     )
     return [_escaped(line) for wrapped in lines for line in wrapped]
 
@@ -142,9 +148,9 @@ def _lines(columns: Sequence[Sequence[str]], split: Sequence[bool]) -> Iterator[
         yield " & ".join(filled) + r" \\"
 
 
-def _small(text: str, *, two: bool) -> list[str]:
+def _small(text: str, *, two: bool, n_letters: int = _LETTERS) -> list[str]:
     """Lines in a smaller size, across the two columns of a number with its interval."""
-    lines = [rf"\scriptsize {line}" for line in _broken(text)]
+    lines = [rf"\scriptsize {line}" for line in _broken(text, n_letters)]
     return [rf"\multicolumn{{2}}{{c}}{{{line}}}" for line in lines] if two else lines
 
 

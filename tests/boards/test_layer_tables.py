@@ -47,24 +47,32 @@ def test_rare_labels_are_left_out_unless_asked_for():
     assert len(label_table(result, most=None).rows) == 25
 
 
+OTHERS = [make_result(task, (0.5, 0.6)) for task in ("pos", "depth", "srl", "deprel")]
+
 RESULTS = [
-    make_result("pos", (0.5, 0.6)),
+    *OTHERS,
     make_result("feats.Case", (0.7, 0.9)),
     make_result("feats.Number[psor]", (0.8, 0.3), baselines={"majority": {"accuracy": 0.4}}),
 ]
 
 
 def test_features_are_rows_and_layers_columns():
-    pos, features = score_tables(RESULTS)
-    assert pos == score_table(RESULTS[:1])
+    others, features = score_tables(RESULTS)
+    assert others == score_table(OTHERS)
+    assert features.title == f"{others.title} · morphology"
     assert features.heads == ("by layer", "0", "1", "floor", "majority", "type majority", "n")
     case, number = features.texts
     assert case[:3] == ("feats.Case, accuracy", "70.0", "90.0")
     assert number == ("feats.Number[psor], accuracy", "80.0", "30.0", "80.0", "40.0", "", "9")
     marks = [[cell.best for cell in row.cells[1:3]] for row in features.rows]
-    untuned = score_table(RESULTS[1:])
-    assert marks == [[row.cells[i].best for row in untuned.rows[:2]] for i in (1, 2)]
-    assert features.notes == untuned.notes
+    unturned = score_table(RESULTS[4:])
+    assert marks == [[row.cells[i].best for row in unturned.rows[:2]] for i in (1, 2)]
+    assert features.notes == unturned.notes
+
+
+def test_features_share_a_table_of_up_to_five_tasks():
+    assert [*score_tables(RESULTS[:5])] == [score_table(RESULTS[:5])]
+    assert [*score_tables(RESULTS[5:])] == [score_table(RESULTS[5:])]
 
 
 def test_layers_md_has_both_tables():
@@ -238,7 +246,7 @@ def test_the_layer_of_a_twin_is_named(tmp_path, capsys):
     twin = put(tmp_path, "random:m", "pos", 90, random_seed=0)
     assert main(["show", str(tmp_path), "--format", "md"]) == 0
     said = capsys.readouterr().out
-    note = "A random twin counts here with its best layer on test, in rankings with that on dev."
+    note = "A random twin counts here at its best layer on test, in comparisons of models at that on dev."
     assert note in said
     twin.unlink()
     assert main(["show", str(tmp_path), "--format", "md"]) == 0

@@ -139,6 +139,8 @@ def test_figures_and_the_page_are_those_of_the_commands(one_run, tmp_path, capsy
     assert figure._repr_mimebundle_()["image/svg+xml"].startswith("<svg")
     assert figure.save(tmp_path / "ours.svg").read_text() == its.read_text()
     assert figure.save(tmp_path / "ours.pdf").read_bytes().startswith(b"%PDF")
+    png = [figure.save(tmp_path / "a.png", ppi=x).read_bytes() for x in (144, 72)]
+    assert png_size(png[0]) == pytest.approx([2 * x for x in png_size(png[1])], abs=1)
     assert "<svg" in results.plot("cka").svg
     wide = results.plot("curves", path=tmp_path / "named.svg").properties(title="mine")
     assert (tmp_path / "named.svg").read_bytes() == its.read_bytes()

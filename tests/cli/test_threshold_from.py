@@ -156,7 +156,7 @@ def test_the_corpus_is_part_of_the_key_of_the_evidence_alone(tiny_bert, corpus, 
     keys = {x.evidence["negatives_threshold"].key for x in (first, second)}
     assert len(keys) == 2
     # At 10 %, five negatives have to be below the threshold: it is the highest margin.
-    says = "lets 0 of 5 negatives of few pass, whose least rate above 0 is 20 %; its true "
+    says = "lets 0 of 5 negatives of few pass (one would be 20 %); its true "
     exact = binomtest(0, 5).proportion_ci(method="exact")
     assert exact.high == pytest.approx(0.522, abs=0.0005)
     assert says + "false-positive rate is between 0.0 and 52.2 %" in said(capsys)

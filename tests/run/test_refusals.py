@@ -131,7 +131,7 @@ def test_a_label_that_is_always_the_same_is_refused_before_the_model_is_loaded(
         error = capsys.readouterr().err.splitlines()[-1]
         assert error == (
             f"error: Task 'same@mean': every training example of '{file.partition('.')[0]}' has "
-            "the label 'a', so there is nothing to tell apart; leave it out with --tasks."
+            "the label 'a', so there is nothing to tell apart; give other --positions or --label."
         )
     assert made(tmp_path) == set()
 

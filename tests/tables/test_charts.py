@@ -199,6 +199,30 @@ def test_panels_fit_trained_models_and_twins_are_clipped():
     assert "title" not in within
 
 
+def test_the_legend_names_floors_and_only_the_curves_within_the_axes():
+    floor = pd.DataFrame([("a", "m", "", 0.25)], columns=["panel", "model", "line", "level"])
+    numbers = ["value", "low", "high"]
+    far = CURVES.assign(panel="a")
+    twin = far["model"] == "random:m"
+    far.loc[twin, numbers] = far.loc[twin, numbers] - 90
+    rows = pd.concat([far, floor])
+    legends = [
+        charts.lines(x, PAPER, fit_trained=True)["layer"][3]["encoding"]["color"]["legend"][
+            "values"
+        ]
+        for x in (rows, pd.concat([CURVES.assign(panel="a"), floor]), far)
+    ]
+    assert legends == [["m", "n", "floor"], ["m", "random:m", "n", "floor"], ["m", "n"]]
+    written = texts(svg(charts.lines(rows, PAPER, fit_trained=True)))
+    assert "floor" in written
+    assert "random:m" not in written
+
+
+@pytest.mark.parametrize(("panels", "columns"), [(0, 1), (1, 1), (4, 4), (5, 3), (7, 4), (9, 3)])
+def test_panels_are_in_even_rows(panels, columns):
+    assert Style(width=WIDTHS["two"] * INCH).columns(panels) == columns
+
+
 def test_curves_by_depth_end_at_one():
     style = Style(n_layers={"m": 2, "random:m": 2, "n": 8})
     chart = charts.lines(CURVES, style)

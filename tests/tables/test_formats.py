@@ -118,6 +118,7 @@ def test_latex_signs():
     titles = [Table(x, ("a",), (TableRow.of("1"),)) for x in ("שלום", "עולם")]
     labels = [re.search(r"\\label{tab:(.*)}", latex(x))[1] for x in titles]
     assert labels[0] != labels[1]
+    assert r"\label{tab:m-ewt-test}" in latex(Table("M · ewt · test", ("a",), ()))
 
 
 def test_both_ends_of_an_uneven_interval_are_printed():
@@ -335,3 +336,19 @@ def test_documents_and_charts():
         require_plain(each)
         assert "x1b[31mb" in each
     assert packed({"label": [CONTROLS]}) == packed({"label": [ESCAPED]})
+
+
+def test_latex_breaks_names_of_rows_as_the_number_of_tasks_allows():
+    """Two columns of numbers leave room for 22 letters, five for 9."""
+    name, score = "recall at the threshold for 1 %, best layer", Cell("90.0", half="0.5")
+    lines = {
+        2: ["recall at the", r"threshold for 1 \%,", "best layer"],
+        5: ["recall at", "the", "threshold", r"for 1 \%,", "best", "layer"],
+    }
+    for n_tasks, expected in lines.items():
+        heads = ("layer", *(f"t{i}" for i in range(n_tasks)))
+        row = TableRow.of(name, *[score] * n_tasks, faint=True)
+        text = latex(Table("t", heads, (row,), left=1))
+        names = re.findall(r"^\\scriptsize (.*?) &", text, re.MULTILINE)
+        assert names[1:] == expected
+        assert r"\begin{tabular}{@{}lr@{}l" in text  # no paragraph around short lines

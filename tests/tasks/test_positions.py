@@ -63,7 +63,9 @@ NONE = ("cls", "last:0", "mean:", "x", "all:", "all:last", "all:last:0", "all:me
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        *((x, "no such position; give mean, max, first") for x in NONE),
+        *((x, r"no such position( \(did you mean \w+(:\w+)?\?\))?; give mean") for x in NONE),
+        ("asistant", r"asistant: no such position \(did you mean assistant\?\); give mean"),
+        ("all:assistent", r"no such position \(did you mean all:assistant\?\); give mean"),
         ("after:", "no such position"),
         ("match:(", "is no regular expression"),
     ],

@@ -30,11 +30,16 @@ from pydantic import (
     model_serializer,
 )
 
+from probes.common.errors import UserError
 from probes.families.interventions.neutral_text import NeutralText
 from probes.measurements.catalogue import Family
 from probes.records.values import Frozen
+from probes.tasks.positions import Position
 
-_TWO = "give two answers, that of the positive class first (it sorts last), such as ' yes, no'"
+_TWO = (
+    "give two answers, that of the positive class first (it sorts last), such as ' yes, no' after "
+    "texts, and Yes,No after chats"
+)
 
 
 def _answers(answers: Any) -> Any:
@@ -46,13 +51,16 @@ def _answers(answers: Any) -> Any:
 
 
 _Answers = Annotated[tuple[str, ...], BeforeValidator(_answers)]
-_ANSWERS = "answers of the positive class and of the other, such as ' yes, no'"
+_ANSWERS = (
+    "answers of the positive class and of the other, with their spaces: ' yes, no' after texts, "
+    "Yes,No after chats"
+)
 
 
 class _AnswersOfTexts(Frozen):
     """A prompt and two answers, which are settings of a record only where they are given."""
 
-    prompt: str = Field(default="", description="text to put behind each text of a task")
+    prompt: str = Field(default="", description="text to append to each text of a task")
     answers: _Answers = Field(default=(), description=_ANSWERS, validate_default=True)
 
     @model_serializer(mode="wrap")
@@ -68,8 +76,16 @@ class _NeedsAnswers(_AnswersOfTexts):
     @field_validator("answers")
     @classmethod
     def _given_for_texts(cls, answers: tuple[str, ...], about: ValidationInfo) -> tuple[str, ...]:
-        if not answers and about.context and about.context.texts:
+        run = about.context
+        if not (run and run.texts):
+            return answers
+        if not answers:
             raise ValueError(_TWO)
+        if all(Position.parse(x).kind in ("mean", "max", "all") for x in run.positions):
+            raise UserError(
+                f"--positions {','.join(run.positions)}: interchange and steering change texts "
+                "that are read at one token; use --positions last."
+            )
         return answers
 
 
@@ -88,7 +104,7 @@ class PruningOptions(Frozen):
     """Options of `pruning`."""
 
     sentences: PositiveInt = Field(
-        default=300, description="random sentences of dev, and of test, to read for every share"
+        default=300, description="random sentences of dev, and of test, to read at every step"
     )
 
 
@@ -145,12 +161,12 @@ class SteeringOptions(_NeedsAnswers):
     neutral: _Neutral = Field(
         default="sample",
         validate_default=True,
-        description="corpus of neutral text, to measure damage on",
+        description="corpus of neutral text on which damage is measured",
     )
     generate: int = Field(
         default=0,
         ge=0,
-        description="most tokens of an answer to write after each test prompt of texts and chats, "
+        description="most tokens that the model writes after each test prompt of texts and chats, "
         "untouched and steered; 0 for none",
     )
 

@@ -49,13 +49,13 @@ _LAST = {"at": PlacesOf("unbiased_cka")}
     shows=(
         Pivot("a layer without its attention: drop at the last layer", (DROP,),
               columns=("predicts",), where={"disabled": ATTENTION, **_LAST},
-              note="Drop of the task's metric, as a share of 1. Probes are not fitted again."),
+              note="Drop of the task's metric, as a fraction. Probes are not fitted again."),
         Pivot("a block skipped: drop at the last layer", (DROP,), columns=("predicts",),
               where={"disabled": BLOCK, **_LAST}),
         Pivot("the model's own answers, a layer without its attention", ANSWERS,
               columns=("metric",), where={"disabled": ATTENTION}),
         Cells("ablation", DROP, across="head", apart="predicts", where={"disabled": HEAD, **_LAST},
-              title="Drop without one head", number="drop, as a share of 1", digits=3,
+              title="Drop without one head", number="drop, as a fraction", digits=3,
               note="Drop of the task's metric at the last layer if the head is disabled. Probes "
               "are not fitted again."),
     ),

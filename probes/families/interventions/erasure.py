@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,7 +39,11 @@ from probes.families.interventions.probe_readout import (
     predict_in_passes,
     probed_samples,
 )
-from probes.families.interventions.text_prompts import about_answers, text_prompts
+from probes.families.interventions.text_prompts import (
+    about_answers,
+    require_two_tokens,
+    text_prompts,
+)
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Measured, UseColumn, measurement
 from probes.measurements.pivots import Pivot
@@ -72,6 +77,7 @@ _LESS = {("less", NOTHING): "", **{("less", x): f"less {x}" for x in (CONTROL, S
     after="scores",
     version=6,
     options=ErasureOptions,
+    check=partial(require_two_tokens, "--erasure-answers"),
     head="used",
     csv_lines=csv_lines_by_task,
     shows=(

@@ -8,6 +8,7 @@ exchanged part, the model uses it (Geiger et al. 2021; CausalGym, Arora et al. 2
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,7 @@ from probes.families.interventions.interchange_scores import (
     interchange_rows,
 )
 from probes.families.interventions.interchange_texts import interchange_of_texts
-from probes.families.interventions.text_prompts import nothing_stored
+from probes.families.interventions.text_prompts import nothing_stored, require_two_tokens
 from probes.measurements.chart_views import Cells, Lines
 from probes.measurements.measurement import Measured, UseColumn, measurement
 from probes.measurements.pivots import Pivot
@@ -72,12 +73,13 @@ _UNRELATED = (
     head="needed",
     reads=lambda corpus, options: View("written", ()),
     collector=nothing_stored,
+    check=partial(require_two_tokens, "--interchange-answers"),
     shares_arrays=True,
     shows=(
         Pivot("flipped by the whole vector, %", (FLIPPED,), columns=("at",),
               where={**_POOLED, "direction": WHOLE_VECTOR},
-              note="Share of pairs whose answer becomes the source's, if the state at this layer "
-              "and token is the source's. Only of pairs whose base and source were answered "
+              note="Proportion of pairs whose answer becomes the source's, if the state at this "
+              "layer and token is the source's. Only of pairs whose base and source were answered "
               "right."),
         Pivot("log-odds ratio in nats", (RATIO,), columns=("direction",), where=_POOLED, apart="at",
               note="How far the odds move from the base's answer to the source's, if only the part "
@@ -98,15 +100,15 @@ _UNRELATED = (
         Cells("interchange", FLIPPED, across="position", apart="prompt", low=0.0, high=1.0,
               where={"direction": WHOLE_VECTOR, "paradigm": ..., "answers": OWN},
               title="Flipped by the whole vector",
-              note="Share of pairs whose answer becomes the source's. Positions: the tokens in the "
-              "title of the panel."),
+              note="Proportion of pairs whose answer becomes the source's. Positions: tokens in "
+              "the title of the panel."),
         Lines("interchanged", RATIO, line="direction", apart="at", where=_POOLED),
         Lines("interchanged_texts", RATIO, line="direction", apart="exchanged", where=_OF_TEXTS),
     ),
     use_columns=tuple(
         UseColumn(name,
-                  "Interchanged: share of answers that follow the source if the last (or masked) "
-                  "token's state at this layer is the source's, or its part along the mean "
+                  "Interchanged: proportion of answers that follow the source if the last (or "
+                  "masked) token's state at this layer is the source's, or its part along the mean "
                   "difference.",
                   FLIPPED, {**where, "direction": direction, "at": (LAST, MASKED)}, **of)
         for name, direction in (("interchanged", WHOLE_VECTOR), ("along one direction", MEAN))

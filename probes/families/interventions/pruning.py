@@ -61,11 +61,11 @@ _NOTE = f"Random: mean and range of {N_ORDERS} orders."
         Pivot("importance and loss without the head, rank correlation", (CORRELATION,)),
         Pivot("% of heads disabled: drop at the last layer", (DROP,), rows="percent_disabled",
               columns=("predicts", "order"),
-              note=f"Drop of the task's metric, as a share of 1. {_NOTE}"),
+              note=f"Drop of the task's metric, as a fraction. {_NOTE}"),
         Pivot("% of heads disabled: the model's own answers", ANSWERS, rows="percent_disabled",
               columns=("metric", "order"), where={"order": ...}, note=_NOTE),
         Lines("pruning", DROP, "Drop of probes without some heads",
-              "Drop of the task's metric at the last layer, as a share of 1, if heads are disabled "
+              "Drop of the task's metric at the last layer, as a fraction, if heads are disabled "
               f"in the order of importance, or at random (band: range of {N_ORDERS} orders).",
               x="percent_disabled", line="order", apart="predicts"),
         Lines("pruning_loss", LOSS, note=_NOTE, x="percent_disabled", line="order",

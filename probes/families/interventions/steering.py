@@ -8,6 +8,7 @@ the same length and than steps between shuffled classes, and leaves the loss on 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from probes.examples.examples import NotServedError
@@ -31,7 +32,7 @@ from probes.families.interventions.steering_inputs import (
     paradigm_inputs,
     task_input,
 )
-from probes.families.interventions.text_prompts import nothing_stored
+from probes.families.interventions.text_prompts import nothing_stored, require_two_tokens
 from probes.measurements.chart_views import Lines
 from probes.measurements.measurement import Measured, UseColumn, measurement
 from probes.measurements.pivots import Pivot
@@ -57,6 +58,7 @@ _OF_ALL = {"paradigm": None, "less": None, "chosen": None}
     head="needed",
     reads=lambda corpus, options: View("written", ()),
     collector=nothing_stored,
+    check=partial(require_two_tokens, "--steering-answers"),
     shows=(
         Pivot("the layer and dose that are best on dev", (STEERED, AGAINST, LOSS), rows="direction",
               columns=("steered", "metric", "less"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from probes.families.interventions.interchange_pairs import pieces_of
 if TYPE_CHECKING:
     from probes.common.arrays import Floats, Ints
     from probes.data.sentence import Corpus
+    from probes.extraction.reading.alignment import Pieces, WordTokenizer
     from probes.extraction.reading.collectors import Collector
     from probes.measurements.context import ModelContext, TaskContext
     from probes.records.values import Frozen
@@ -108,19 +109,17 @@ def text_prompts(
         NotServedError: no text fits.
         UserError: the answers begin with the same token.
     """
-    answers, part = context.options.answers, task.examples.splits[split]
+    part, tokenizer = task.examples.splits[split], context.tokenizer
+    assert tokenizer is not None, "given vectors have no language-model head"
     texts, ends, tokens, numbers = [], [], [], []
     for number in np.random.default_rng(0).permutation(len(part.texts)).tolist():
-        versions = _with_answers(context, part.texts[number], answers)
+        versions = _with_answers(tokenizer, part.texts[number], context.options)
         pieces = pieces_of(context, versions)
         if len(pieces) < len(versions) or versions[1] in texts:
             continue
-        prompt, *both = (pieces[version].ids.tolist() for version in versions)
-        differ = (i for i, two in enumerate(zip(*both, strict=False)) if two[0] != two[1])
-        wrong = f"{flag} {','.join(answers)}"
-        if (end := next(differ, len(prompt) + 1)) > len(prompt):
-            raise UserError(f"{wrong}: they begin with the same token after a prompt; give others.")
+        end, both = _first_tokens(flag, context.options, [pieces[x] for x in versions])
         if not context.model.causal and any(len(ids) > end + 1 for ids in both):
+            wrong = f"{flag} {','.join(context.options.answers)}"
             raise UserError(f"{wrong}: a masked model answers with one token; give whole tokens.")
         texts.append(versions[1])
         ends.append(end)
@@ -136,11 +135,36 @@ def text_prompts(
     return prompts, np.array(numbers)
 
 
-def _with_answers(context: ModelContext, text: Text, answers: Sequence[str]) -> list[Text]:
+def require_two_tokens(flag: str, tokenizer: WordTokenizer, text: Text, options: Any) -> None:
+    """Check answers, if there are any, after one text, before anything is computed.
+
+    Args:
+        flag: the flag that gives the answers.
+
+    Raises:
+        UserError: the answers begin with the same token.
+    """
+    if options.answers:
+        versions = _with_answers(tokenizer, text, options)
+        _first_tokens(flag, options, [*tokenizer(versions)])
+
+
+def _first_tokens(
+    flag: str, options: Any, versions: Sequence[Pieces]
+) -> tuple[int, list[list[int]]]:
+    """The place of the first token of the answers, and the tokens of a prompt with each answer."""
+    prompt, *both = (pieces.ids.tolist() for pieces in versions)
+    differ = (i for i, two in enumerate(zip(*both, strict=False)) if two[0] != two[1])
+    if (end := next(differ, len(prompt) + 1)) > len(prompt):
+        wrong = f"{flag} {','.join(options.answers)}"
+        raise UserError(f"{wrong}: they begin with the same token after a prompt; give others.")
+    return end, both
+
+
+def _with_answers(tokenizer: WordTokenizer, text: Text, options: Any) -> list[Text]:
     """The prompt of a text alone, and with each answer; a chat ends with the header of one."""
-    assert context.tokenizer is not None, "given vectors have no language-model head"
-    before = context.tokenizer.chats.render(text.words[0]).text if text.chat else text.words[0]
+    before = tokenizer.chats.render(text.words[0]).text if text.chat else text.words[0]
     return [
-        Text((before + context.options.prompt + x,), (0, 1), written=True, special=text.rendered)
-        for x in ("", *answers)
+        Text((before + options.prompt + x,), (0, 1), written=True, special=text.rendered)
+        for x in ("", *options.answers)
     ]

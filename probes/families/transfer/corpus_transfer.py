@@ -86,7 +86,7 @@ def _reason_without_transfer(task: Task, probe: ProbeSpec, level: Level) -> str:
             below=("common_pieces",),
             note="Probes trained on the corpus in the column, scored on this corpus's test split. "
             "Centred: the mean of each corpus's training vectors is subtracted. Common pieces: "
-            "share of the word pieces of this test split that the training corpus has, too.",
+            "percentage of the word pieces of this test split that the training corpus has, too.",
         ),
         Pivot(
             "difference from the probe of this corpus",

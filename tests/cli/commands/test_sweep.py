@@ -256,3 +256,7 @@ def test_a_dry_run_says_what_remains_and_writes_nothing(sweep, tmp_path):
     status, out, err = sweep("--dry-run")
     assert (status, states(out)) == (0, [])
     assert "checkpoint-900: nothing remains to be computed; 1 record exists already" in err
+    shutil.rmtree(tmp_path / "results")
+    status, out, err = sweep("--dry-run")
+    assert out.count("scores") == 2
+    assert out.count("vectors: none to encode") == 2

@@ -464,8 +464,8 @@ def test_what_cannot_be_steered_is_refused_in_one_line(texts, tmp_path, options,
     folder = tmp_path / "a"
     with pytest.raises(UserError, match=message):
         steering_run(texts / "model", texts / "texts.csv", folder, TEXTS, **{**ANSWERS, **options})
-    # Nothing is computed, unless tokens have to be known.
-    assert (folder / "results").exists() == ("dance now" in options.get("answers", ""))
+    # Nothing is computed, not even scores.
+    assert not [*folder.rglob("*.json")]
 
 
 def test_prompts_that_fit_with_a_start_token_are_read(texts, tmp_path):
@@ -498,22 +498,12 @@ def test_a_record_names_neutral_text_by_its_digest():
     assert gone.model_dump(mode="json")["neutral"] == {"gone.conllu": "0"}
 
 
-def test_bags_are_refused(texts, tmp_path, capsys):
-    flags = [
-        "--text",
-        "text",
-        "--label",
-        "label",
-        "--positions",
-        "mean",
-        "--probes",
-        "linear",
-        "--evidence",
-        "none",
-    ]
-    line = command_line("steering", texts / "model", texts / "texts.csv", tmp_path, *flags)
-    main([*line, "--steering-answers", " dance, laugh"])
-    assert (
-        "label@mean: not read at one token of a layer; use --positions last"
-        in capsys.readouterr().err
-    )
+@pytest.mark.parametrize("positions", ["mean", "all,max"])
+@pytest.mark.parametrize("name", ["steering", "interchange"])
+def test_texts_that_are_read_at_many_tokens_are_refused_at_once(texts, capsys, name, positions):
+    flags = ["--text", "text", "--label", "label", "--positions", positions]
+    line = command_line(name, texts / "model", texts / "texts.csv", texts / "b", *flags)
+    assert main([*line, f"--{name}-answers", " dance, laugh"]) == 2
+    said = capsys.readouterr().err
+    assert f"error: --positions {positions}: interchange and steering change texts" in said
+    assert not (texts / "b").exists()
