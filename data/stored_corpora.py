@@ -82,10 +82,7 @@ class _TableFacts:
 
 
 def stored_table(
-    name: str,
-    paths: list[Path],
-    request: CorpusRequest,
-    find: Callable[..., Source],
+    name: str, paths: list[Path], request: CorpusRequest, find: Callable[..., Source]
 ) -> Source:
     """The table that `find` finds in files; its rows are read only if they are not stored.
 

@@ -123,11 +123,7 @@ def score_table(results: Sequence[Result]) -> Table:
         f"{subject_title(first)} · {first.probe.family} probe · test",
         ("layer", *(f"{result.task.name}\n{metric_name(result)}" for result in results)),
         (*layers, *_other_rows(results)),
-        notes=(
-            interval_note(results),
-            *floor_notes(results),
-            *task_notes(results),
-        ),
+        notes=(interval_note(results), *floor_notes(results), *task_notes(results)),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +28,6 @@ from probes.measurements.measurement import (
     corpus_measurements,
     probe_measurements,
 )
-from probes.measurements.pivots import Pivot
 from probes.measurements.plugin_keys import plugin_failure
 from probes.records.record import Record, model_title
 from probes.records.result import Result
@@ -162,7 +161,7 @@ def _chart_of_view(
     """The chart of a view; errors of plug-ins become messages for the user."""
     from probes.boards.score_charts import view_plot
 
-    view = next(x for x in definition.shows if not isinstance(x, Pivot) and x.name == name)
+    view = next(x for x in definition.charts if x.name == name)
     try:
         return view_plot(view, by_model, style)
     except Exception as error:
@@ -172,11 +171,7 @@ def _chart_of_view(
 
 
 def _evidence_of_task(
-    evidence: Measurement,
-    name: str,
-    results: Mapping[Path, Result],
-    where: str,
-    family: str,
+    evidence: Measurement, name: str, results: Mapping[Path, Result], where: str, family: str
 ) -> RecordsByModel:
     """The evidence behind the scores of one task, on one corpus."""
     measured_results = {
@@ -225,12 +220,7 @@ def _of_corpus(
         raise UserError(
             f"{where}: no records of {listed(names)}; measure it with --measurements {names[0]}."
         )
-    if len(groups) > 1:
-        titles = "; ".join(f"{x.measurement.name}: {x.title}" for x in groups)
-        raise UserError(
-            f"{where}: these records cannot be compared in one figure ({titles}); name the folders "
-            "of one corpus, such as results/*/ewt."
-        )
+    _refuse_several("records", where, [f"{x.measurement.name}: {x.title}" for x in groups])
     (group,) = groups
     return group.measurement, findings_of(group.measurement, group.records, group.paths)
 
@@ -239,10 +229,13 @@ def _one_group(results: Mapping[Path, Result], where: str, family: str) -> Group
     groups, _ = all_groups({path: r for path, r in results.items() if r.probe.family == family})
     if not groups:
         raise UserError(f"{where}: no results of {family} probes; run them first.")
-    if len(groups) > 1:
-        titles = "; ".join(x.title for x in groups)
-        raise UserError(
-            f"{where}: these results cannot be compared in one figure ({titles}); "
-            "name the folders of one corpus, such as results/*/ewt."
-        )
+    _refuse_several("results", where, [x.title for x in groups])
     return groups[0]
+
+
+def _refuse_several(noun: str, where: str, titles: Sequence[str]) -> None:
+    if len(titles) > 1:
+        raise UserError(
+            f"{where}: these {noun} cannot be compared in one figure ({'; '.join(titles)}); name "
+            "the folders of one corpus, such as results/*/ewt."
+        )

@@ -158,12 +158,6 @@ def _origin_mark(origin: Origin | None) -> str:
     return f" [{origin}]" if origin else ""
 
 
-def _include_parser() -> argparse.ArgumentParser:
-    parser = Parser(add_help=False)
-    add_setting(parser, "include")
-    return parser
-
-
 def _options(flags: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The options of measurements, taken out of the arguments."""
     options: dict[str, dict[str, Any]] = {}
@@ -275,8 +269,9 @@ def parse(arguments: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     Returns:
         the arguments by name, with the options of measurements in "options"; and the models.
     """
-    included, _ = _include_parser().parse_known_args(arguments)
-    discover(included.include)
+    plug_ins = Parser(add_help=False)
+    add_setting(plug_ins, "include")
+    discover(plug_ins.parse_known_args(arguments)[0].include)
     flags = vars(build_parser().parse_args(arguments))
     models = flags.pop("model", []) + [f"{VECTORS}{path}" for path in flags.pop("vectors", [])]
     flags["options"] = _options(flags)

@@ -379,12 +379,11 @@ def load_results(*places: str | os.PathLike[str]) -> Results:
 
 def results_in_order(results: Mapping[Path, Result]) -> dict[Path, Result]:
     """Results in the order of runs: random twins last, tasks as `table_order` has them."""
-
-    def sort_key(path_and_result: tuple[Path, Result]) -> tuple[object, ...]:
-        result = path_and_result[1]
-        return result.model.random_seed is not None, table_order(result.task.name)
-
-    return dict(sorted(results.items(), key=sort_key))
+    paths = sorted(
+        results,
+        key=lambda x: (results[x].model.random_seed is not None, table_order(results[x].task.name)),
+    )
+    return {path: results[path] for path in paths}
 
 
 def results_below(folders: Iterable[Path]) -> dict[Path, Result]:
@@ -410,10 +409,7 @@ def find_recipes(results: Mapping[Path, Result], options: argparse.Namespace) ->
 
 
 def records_below(
-    folders: Iterable[Path],
-    flag: str = "",
-    *,
-    measurements: Collection[str] | None = None,
+    folders: Iterable[Path], flag: str = "", *, measurements: Collection[str] | None = None
 ) -> dict[Path, Record]:
     """All records below the folders; see `probes.frames.frame.load`.
 

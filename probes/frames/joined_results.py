@@ -79,10 +79,7 @@ def read_result(path: Path) -> Result:
         raise UserError(f"{path}: a record of {record.measurement}; name that of the scores.")
     result = as_result(record, path)
     paths = (other for other in record_paths(path.parent) if other != path)
-    records = {
-        path: result,
-        **read_records(paths, read_validated),
-    }
+    records = {path: result, **read_records(paths, read_validated)}
     outdated = reasons_outdated(frame_of(numbered(records.values())).headers)
     reasons = reasons_left_out(outdated, list(records))
     by_path = dict(zip(records, reasons, strict=True))

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from probes.records.result import Result
     from probes.records.row import AxisValue, Row
     from probes.tables.table import Table
-    from probes.tasks.task import Task
 
 Level = Literal["standard", "full"]
 """Levels of evidence."""
@@ -151,16 +150,12 @@ def _every_layer(request: Request) -> FitsPerLayer:
     return dict.fromkeys(request.layers, 1)
 
 
-def _no_reason(task: Task, probe: ProbeSpec, level: Level) -> str:
+def _no_reason(*_: Any) -> str:
     return ""
 
 
 def _none(*_: Any) -> None:
     return None
-
-
-def _nothing_further(request: EvidenceRequest) -> str:
-    return ""
 
 
 def _no_more_tables(record: Record) -> Sequence[Table]:
@@ -241,7 +236,7 @@ class Measurement:
     shares_arrays: bool = False
     variant_for_items: str = ""
     items: str = ""
-    missing_of: Callable[[EvidenceRequest], str] = _nothing_further
+    missing_of: Callable[[EvidenceRequest], str] = _no_reason
     more_tables: Callable[[Record], Sequence[Table]] = _no_more_tables
     csv_lines: Callable[[Record], Iterable[Mapping[str, AxisValue]]] = csv_lines
     csv_name: str = ""

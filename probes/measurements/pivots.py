@@ -25,13 +25,7 @@ from probes.measurements.row_filters import (
 )
 from probes.measurements.table_cells import score_cell
 from probes.records.result import UNMEASURED
-from probes.statistics.metrics import (
-    axis_of,
-    label_of,
-    printed_sd,
-    quantity,
-    scale_of,
-)
+from probes.statistics.metrics import axis_of, label_of, printed_sd, quantity, scale_of
 from probes.tables.table import NOTHING, Cell, Table, TableRow, marks_meaning
 
 if TYPE_CHECKING:

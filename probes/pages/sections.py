@@ -23,13 +23,7 @@ from probes.frames.header_columns import values
 from probes.frames.measurement_tables import findings_of, measurement_tables
 from probes.measurements.measurement import probe_measurements
 from probes.measurements.table_cells import group_cell, group_metric_title, score_cell
-from probes.pages.page_charts import (
-    PageChart,
-    PageModel,
-    not_drawn,
-    page_chart,
-    view_chart,
-)
+from probes.pages.page_charts import PageChart, PageModel, not_drawn, page_chart, view_chart
 from probes.records.header import CorpusRecord
 from probes.records.record import Record, model_title
 from probes.records.result import Result
@@ -322,8 +316,7 @@ def sources(models: Mapping[str, PageModel], records: Sequence[Record]) -> PageS
             ),
             PageSection("Models", tables=[_models_table(models)]),
             PageSection(
-                "Runs",
-                sections=[_run_section(*run) for run in grouped(records, run_facts).items()],
+                "Runs", sections=[_run_section(*run) for run in grouped(records, run_facts).items()]
             ),
             PageSection(f"Records: {len(records)}", tables=[_records_table(records)], folded=True),
         ],

@@ -88,9 +88,7 @@ def localisation(context: TaskContext) -> Measured:
     return Measured(rows, {"predicted": predicted["test"].astype(stored)})
 
 
-def _fit_mixes(
-    context: TaskContext,
-) -> tuple[Floats, list[float], dict[str, NDArray[Any]]]:
+def _fit_mixes(context: TaskContext) -> tuple[Floats, list[float], dict[str, NDArray[Any]]]:
     """The mix weights, with strengths and predictions of the probe on each mix.
 
     Returns:
@@ -101,13 +99,7 @@ def _fit_mixes(
 
     from probes.training.fit import FitSeed, fit, fit_steps
     from probes.training.memory_plan import block_bytes
-    from probes.training.scalar_mix import (
-        Mixed,
-        layer_overlap,
-        learn_mixes,
-        mix_scales,
-        mix_steps,
-    )
+    from probes.training.scalar_mix import Mixed, layer_overlap, learn_mixes, mix_scales, mix_steps
 
     data, spec = context.data, context.spec
     layers, n_layers = context.layers, len(context.layers)

@@ -19,14 +19,7 @@ from probes.common.terminal import progress
 from probes.frames.joined_results import results_with_evidence
 from probes.measurements.measurement import LOCALISATION, get_measurement, measurements
 from probes.measurements.table_cells import why_not_resampled
-from probes.probing.scores import (
-    RANKED_RULES,
-    RULE_SAMPLES,
-    RULES,
-    SUMS,
-    gold_of,
-    read_predictions,
-)
+from probes.probing.scores import RANKED_RULES, RULE_SAMPLES, RULES, SUMS, gold_of, read_predictions
 from probes.probing.training_variance import training_spread
 from probes.records.record import Record
 from probes.records.record_files import Arrays, has_arrays, name_of, read_arrays

@@ -225,14 +225,7 @@ class RunConfig(Frozen):
         return as_several(value)
 
     @field_validator(
-        "tasks",
-        "probes",
-        "task_from",
-        "label",
-        "sites",
-        "measurements",
-        "evidence",
-        mode="before",
+        "tasks", "probes", "task_from", "label", "sites", "measurements", "evidence", mode="before"
     )
     @classmethod
     def _separated(cls, value: object) -> object:

@@ -22,12 +22,7 @@ from probes.run.inputs import LazyCorpus, LazyModel
 from probes.run.jobs import Job, layers_of
 from probes.run.model_run import ModelRun
 from probes.run.settings import config_for_items
-from probes.run.task_choice import (
-    Omissions,
-    choose_tasks,
-    require_measurable,
-    require_pairs,
-)
+from probes.run.task_choice import Omissions, choose_tasks, require_measurable, require_pairs
 from probes.training.families import reads_tokens
 
 

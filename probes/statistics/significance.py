@@ -99,9 +99,7 @@ def borderline(p: Floats | Sequence[float] | float, n: int = MOST * RESAMPLES) -
 
 
 def max_t(
-    scores: Floats,
-    blocks: Iterable[tuple[Floats, Errors | ErrorSpread]],
-    pairs: Sequence[Pair],
+    scores: Floats, blocks: Iterable[tuple[Floats, Errors | ErrorSpread]], pairs: Sequence[Pair]
 ) -> Floats:
     """Two-sided p-values of differences, corrected for testing all of them.
 
@@ -155,11 +153,7 @@ def max_t(
 
 
 def _differences_in_se(
-    scores: Floats,
-    replicates: Floats,
-    errors: Errors | ErrorSpread,
-    one: Ints,
-    other: Ints,
+    scores: Floats, replicates: Floats, errors: Errors | ErrorSpread, one: Ints, other: Ints
 ) -> Floats:
     """Differences in standard errors; NaN where a score or all replicates are undefined."""
     sizes = np.full(len(one), np.nan)

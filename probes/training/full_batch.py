@@ -238,11 +238,7 @@ def _wide(numbers: Tensor, vectors: Tensor) -> Tensor:
 
 
 def ridge(
-    train: Batches,
-    dev: Batches,
-    family: ProbeFamily,
-    grid: Tensor,
-    groups: Sequence[Sequence[int]],
+    train: Batches, dev: Batches, family: ProbeFamily, grid: Tensor, groups: Sequence[Sequence[int]]
 ) -> FittedProbes:
     """Ridge regression at all strengths from one eigendecomposition.
 

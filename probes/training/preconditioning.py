@@ -89,11 +89,7 @@ def diagonal(train: Batches, loss: Loss, bias: Tensor, strengths: Tensor) -> Pre
 
 
 def output_blocks(
-    train: Batches,
-    family: ProbeFamily,
-    loss: Loss,
-    parameters: Parameters,
-    strengths: Tensor,
+    train: Batches, family: ProbeFamily, loss: Loss, parameters: Parameters, strengths: Tensor
 ) -> Precondition:
     """The block of each output, estimated from examples drawn in proportion to w h.
 

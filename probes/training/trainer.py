@@ -44,12 +44,7 @@ class Trainer:
     """Data, family and loss of a fit. Unless it is convex, the stopping point is chosen on dev."""
 
     def __init__(
-        self,
-        train: Batches,
-        dev: Batches,
-        family: ProbeFamily,
-        loss: Loss,
-        spec: ProbeSpec,
+        self, train: Batches, dev: Batches, family: ProbeFamily, loss: Loss, spec: ProbeSpec
     ) -> None:
         self.train, self.dev, self.family, self.loss, self.spec = train, dev, family, loss, spec
 
@@ -87,11 +82,7 @@ class MinibatchFit:
     """
 
     def __init__(
-        self,
-        trainer: Trainer,
-        start: Parameters,
-        strengths: Tensor,
-        order: int = 0,
+        self, trainer: Trainer, start: Parameters, strengths: Tensor, order: int = 0
     ) -> None:
         self.trainer, self.strengths = trainer, strengths
         train = trainer.train

@@ -10,12 +10,7 @@ from board_by_hand import N, put
 from results_by_hand import changed
 
 from probes.__main__ import main
-from probes.boards.paired import (
-    LayerScore,
-    best_layer_score,
-    closing_tables,
-    paired_differences,
-)
+from probes.boards.paired import LayerScore, best_layer_score, closing_tables, paired_differences
 from probes.boards.ranking_tables import ranking_frame
 from probes.boards.rankings import make_rankings, named_candidates
 from probes.common.errors import UserError

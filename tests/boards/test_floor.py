@@ -303,8 +303,7 @@ def other_digest_of_examples(path):
 
 
 @pytest.mark.parametrize(
-    "change",
-    [other_arrays, other_spread, other_freedom, other_digest_of_examples],
+    "change", [other_arrays, other_spread, other_freedom, other_digest_of_examples]
 )
 def test_whatever_a_test_depends_on_makes_it_anew(tested_result, change, monkeypatch):
     stored_floor_test(tested_result, monkeypatch)

@@ -72,7 +72,7 @@ def test_best_layers_are_those_chosen_on_dev(tmp_path):
     chosen = found.frame[found.frame["best"]].set_index(["model", "task"])
     best = found.best
     assert [*best] == [
-        *("model", "corpus", "task", "probe", "layer", "score", "low", "high", "floor", "gain"),
+        *("model", "corpus", "task", "probe", "layer", "score", "low", "high", "floor", "gain")
     ]
     assert best[["model", "task", "probe"]].values.tolist() == [
         ["m", "pos", "linear"],

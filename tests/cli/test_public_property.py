@@ -30,9 +30,7 @@ def or_our_error(call, *arguments, **named):
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
 NAMES = st.text(max_size=6)
 VALUES = st.recursive(
-    SCALARS,
-    lambda x: st.lists(x, max_size=3) | st.dictionaries(NAMES, x, max_size=3),
-    max_leaves=6,
+    SCALARS, lambda x: st.lists(x, max_size=3) | st.dictionaries(NAMES, x, max_size=3), max_leaves=6
 )
 
 

@@ -43,10 +43,7 @@ def run_on_texts(model, texts, folder, **settings):
 
 def tokens_of(path, texts):
     """Vectors of the tokens of each text of test. Each (layers, tokens, H)."""
-    model, tokenizer = (
-        AutoModel.from_pretrained(path).eval(),
-        AutoTokenizer.from_pretrained(path),
-    )
+    model, tokenizer = (AutoModel.from_pretrained(path).eval(), AutoTokenizer.from_pretrained(path))
     tokens = []
     for text in texts["text"][texts["split"] == "test"]:
         with torch.no_grad():

@@ -87,13 +87,7 @@ def test_batches_by_hand():
 
 @pytest.mark.parametrize(
     ("lengths", "expected"),
-    [
-        ([5, 4, 3, 2], [2, 2]),
-        ([2, 2, 5], [2, 1]),
-        ([20, 6, 6, 6], [1, 2, 1]),
-        ([3], [1]),
-        ([], []),
-    ],
+    [([5, 4, 3, 2], [2, 2]), ([2, 2, 5], [2, 1]), ([20, 6, 6, 6], [1, 2, 1]), ([3], [1]), ([], [])],
 )
 def test_splits_of_at_most_twelve_tokens(lengths, expected):
     parts = [lengths[part] for part in split_by_tokens(lengths, 12)]

@@ -320,10 +320,7 @@ def test_blocks_and_heads_that_are_not_there():
         (Site("block", 0), "it has 2 blocks, and no block 0"),
         (Site("heads", 1, 3), "it has 2 heads in each block, and no head 3"),
         (Site("maps", 1, 0), "it has 2 heads in each block, and no head 0"),
-        (
-            Site("unnormed", 2),
-            "it has no norm after its last block; read block instead",
-        ),
+        (Site("unnormed", 2), "it has no norm after its last block; read block instead"),
     ):
         with pytest.raises(UserError, match=f"^BertModel: {why}"):
             sites.require(site)

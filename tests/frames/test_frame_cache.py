@@ -139,10 +139,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize(
     ("damage", "name"),
-    [
-        *((damage, HEADERS) for damage in DAMAGE),
-        *((damage, ROWS) for damage in DAMAGE),
-    ],
+    [*((damage, HEADERS) for damage in DAMAGE), *((damage, ROWS) for damage in DAMAGE)],
 )
 def test_a_damaged_or_made_up_cache_is_made_anew(stored_results, reads, damage, name, capsys):
     before = leaderboard(stored_results)
@@ -260,10 +257,7 @@ def wug_of(context):
     return WUGS
 
 
-WUGS = [
-    Row("wugs", 0.5, 1, 0.25, 0.75, "dev", axes={"head": 3, "kind": "a"}),
-    Row("all", None),
-]
+WUGS = [Row("wugs", 0.5, 1, 0.25, 0.75, "dev", axes={"head": 3, "kind": "a"}), Row("all", None)]
 
 
 @pytest.fixture

@@ -124,6 +124,12 @@ def save_masked(folder: Path, steps: int = 1600) -> None:
     _save(_trained(lambda: BertForMaskedLM(config), tokenizer, hide, steps), tokenizer, folder)
 
 
+def gpt2_config(tokenizer: PreTrainedTokenizerFast, **sizes: Any) -> GPT2Config:
+    """The configuration of a GPT-2 that begins and ends as its tokenizer says."""
+    ends = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
+    return GPT2Config(vocab_size=len(tokenizer), n_positions=WINDOW, **ends, **sizes)
+
+
 def save_causal(
     folder: Path,
     steps: int = 600,
@@ -135,20 +141,9 @@ def save_causal(
     The text does not depend on the seed.
     """
     tokenizer = tokenizer or byte_level()
-    config = GPT2Config(
-        vocab_size=len(tokenizer),
-        n_embd=64,
-        n_layer=2,
-        n_head=4,
-        n_inner=192,
-        n_positions=WINDOW,
-        resid_pdrop=0.0,
-        embd_pdrop=0.0,
-        attn_pdrop=0.0,
-        initializer_range=0.05,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-    )
+    sizes = {"n_embd": 64, "n_layer": 2, "n_head": 4, "n_inner": 192, "initializer_range": 0.05}
+    dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+    config = gpt2_config(tokenizer, **sizes, **dropout)
 
     def shift(ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         end = torch.full((len(ids), 1), tokenizer.eos_token_id)
@@ -164,17 +159,8 @@ def save_random(folder: Path, seed: int, more_words: Sequence[str] = ()) -> None
     vocabulary = tokenizer.get_vocab()
     vocabulary |= {word: len(vocabulary) + i for i, word in enumerate(more_words)}
     tokenizer.backend_tokenizer.model = models.WordLevel(vocabulary, unk_token="[UNK]")
-    config = GPT2Config(
-        vocab_size=len(vocabulary),
-        n_embd=16,
-        n_layer=2,
-        n_head=2,
-        n_inner=32,
-        n_positions=WINDOW,
-        initializer_range=0.3,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-    )
+    sizes = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_inner": 32, "initializer_range": 0.3}
+    config = gpt2_config(tokenizer, **sizes)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         _save(GPT2LMHeadModel(config), tokenizer, folder)

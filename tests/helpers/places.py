@@ -106,12 +106,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "Mpt": {"d_model": 16, "n_heads": 2, "n_layers": 2},
     "Longformer": {**SMALL, "attention_window": [8, 8], "intermediate_size": 32},
     "BigBird": {**SMALL, "intermediate_size": 32},
-    "Mixtral": {
-        **SMALL,
-        "num_key_value_heads": 1,
-        "intermediate_size": 32,
-        "num_local_experts": 2,
-    },
+    "Mixtral": {**SMALL, "num_key_value_heads": 1, "intermediate_size": 32, "num_local_experts": 2},
     "Olmo2": {**SMALL, "intermediate_size": 32},
     "Glm4": {**SMALL, "intermediate_size": 32, "num_key_value_heads": 1, "head_dim": 8},
     "Granite": {**SMALL, "intermediate_size": 32, "residual_multiplier": 0.25},

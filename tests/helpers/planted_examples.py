@@ -51,7 +51,5 @@ def with_controls(data, seed):
         random, weights = torch.randn(shape), torch.ones(shape)
     real = with_cells(data, 2)
     return replace(
-        real,
-        labels=torch.cat([real.labels, random]),
-        weights=torch.cat([real.weights, weights]),
+        real, labels=torch.cat([real.labels, random]), weights=torch.cat([real.weights, weights])
     )

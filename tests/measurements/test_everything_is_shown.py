@@ -25,7 +25,7 @@ NOT_SHOWN = {
     "selectivity": {"control_types train", "HEADLINE test", "accuracy test"},
     "description_length": {"codelength train"},
     "localisation": {
-        *("mix_score dev", "mix_strength train", "mix_weight train", "total_gain test"),
+        *("mix_score dev", "mix_strength train", "mix_weight train", "total_gain test")
     },
     "sparse_probing": {"HEADLINE test"},
     "malformed": {"malformed_score test", "intact_score test"},

@@ -11,12 +11,7 @@ from tiny_runs import run
 
 import probes.probing.malformed as malformed
 from probes.data.sentence import Corpus, Sentence
-from probes.probing.malformed import (
-    PERTURBATIONS,
-    Changed,
-    perturbations_of,
-    survivors,
-)
+from probes.probing.malformed import PERTURBATIONS, Changed, perturbations_of, survivors
 from probes.records.parameters import read_parameters
 from probes.statistics.bootstrap import resample
 from probes.tasks.builtin import tasks
@@ -61,10 +56,7 @@ class ByHand:
         self.sentences = [s for s in corpus_of_chains().splits["test"] if self.perturb(s)]
         changed = [self.perturb(s) for s in self.sentences]
         self.orders = [list(each.order) for each in changed]
-        texts = [
-            [list(each.words) for each in changed],
-            [list(s.words) for s in self.sentences],
-        ]
+        texts = [[list(each.words) for each in changed], [list(s.words) for s in self.sentences]]
         self.vectors = [hand_vectors(folder, each) for each in texts]
 
     def said(self, layer):

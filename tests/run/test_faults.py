@@ -120,8 +120,7 @@ def small_disk(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "kilobytes",
-    [4, *(pytest.param(x, marks=pytest.mark.slow) for x in (80, 160)), 240],
+    "kilobytes", [4, *(pytest.param(x, marks=pytest.mark.slow) for x in (80, 160)), 240]
 )
 def test_a_full_disk_is_reported_and_the_run_continues_when_there_is_room(
     small_disk, tiny_bert, tmp_path, kilobytes

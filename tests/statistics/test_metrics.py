@@ -10,12 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import spearmanr
-from sklearn.metrics import (
-    accuracy_score,
-    balanced_accuracy_score,
-    f1_score,
-    recall_score,
-)
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, recall_score
 from statistics_simulation import simulate
 from stratified_kappa import stratified_kappa
 

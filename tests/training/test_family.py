@@ -10,12 +10,7 @@ from planted_examples import N_CLASSES, SETS, planted
 from probes import ProbeFamily, ProbeSpec, probe_family
 from probes.records.probe_spec import PROBES
 from probes.statistics.partition import Partition
-from probes.training.batches import (
-    batch_bounds,
-    bootstrap_batches,
-    bootstrap_weights,
-    rebatched,
-)
+from probes.training.batches import batch_bounds, bootstrap_batches, bootstrap_weights, rebatched
 from probes.training.families import probe_families
 from probes.training.family import MLP, Linear, shared_input
 from probes.training.fit import FitSeed, fit, predict
@@ -76,14 +71,7 @@ def test_the_first_class_of_equal_logits_is_predicted():
     assert CrossEntropy().decide(logits).tolist() == [[[1, 0, 2]]]
 
 
-SPEC = ProbeSpec(
-    family="cosine",
-    l2=(1.0,),
-    learning_rate=0.2,
-    epochs=2,
-    min_steps=60,
-    checks=3,
-)
+SPEC = ProbeSpec(family="cosine", l2=(1.0,), learning_rate=0.2, epochs=2, min_steps=60, checks=3)
 
 
 class Cosine(ProbeFamily):

@@ -23,13 +23,7 @@ from probes.records.result import Result
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add = parser.add_argument
-    add(
-        "results",
-        nargs="+",
-        type=path_argument,
-        metavar="RESULTS",
-        help="folders of results",
-    )
+    add("results", nargs="+", type=path_argument, metavar="RESULTS", help="folders of results")
     add("--site", type=path_argument, metavar="DIR", help="write the site; without it, only check")
     add(
         "--against",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from probes.cli.arguments import RUN, path_argument
-from probes.cli.commands.new_task import EXAMPLES, copy_template
+from probes.cli.arguments import RUN
+from probes.cli.commands.new_task import EXAMPLES, add_folder, copy_template
 from probes.common.errors import UserError
 from probes.measurements.measurement import measurements, require_usable
 
@@ -24,13 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="corpus",
         help="measure vectors of a corpus (the default), or probes, as evidence",
     )
-    add(
-        "--folder",
-        type=path_argument,
-        default=Path(),
-        metavar="DIR",
-        help="default: the current folder",
-    )
+    add_folder(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -29,13 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("name", metavar="NAME", help="name of the task: letters, digits and _")
     add("--shape", choices=SHAPES, default="word", help="what an example consists of")
-    add(
-        "--folder",
-        type=path_argument,
-        default=Path(),
-        metavar="DIR",
-        help="default: the current folder",
-    )
+    add_folder(parser)
+
+
+def add_folder(parser: argparse.ArgumentParser) -> None:
+    """Add the folder of the copies."""
+    about = "default: the current folder"
+    parser.add_argument("--folder", type=path_argument, default=Path(), metavar="DIR", help=about)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -62,10 +62,7 @@ class TextVectors(Collector):
     model_arguments: ClassVar[Mapping[str, Any]] = {"output_hidden_states": True}
 
     def __init__(
-        self,
-        triples: Sequence[Triple],
-        storage: Storage = "float16",
-        split: Splitter | None = None,
+        self, triples: Sequence[Triple], storage: Storage = "float16", split: Splitter | None = None
     ) -> None:
         self.triples, self.storage, self._split = tuple(triples), storage, split
         positions = dict.fromkeys(position for *_, position in self.triples)

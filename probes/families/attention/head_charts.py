@@ -6,14 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from probes.common.grouping import grouped
-from probes.families.attention.heads import (
-    CLASS,
-    CLASSES,
-    TOKENS,
-    Choice,
-    choices,
-    numbers,
-)
+from probes.families.attention.heads import CLASS, CLASSES, TOKENS, Choice, choices, numbers
 from probes.measurements.chart_views import Cells, Maps
 from probes.measurements.row_filters import rows_where
 from probes.records.row import AxisValue, Rows

@@ -8,6 +8,8 @@
 
 All are experiments: a state is changed (`changes.py`), an effect read out (`readouts.py`,
 `probe_readout.py`) and compared with that of controls (`controls.py`). `experiment.py` compares.
+Files of one measurement begin with its name; several need `erasers.py`, `directions.py`, which are
+fitted to states, and `text_prompts.py`.
 """
 
 from __future__ import annotations
@@ -169,20 +171,12 @@ class SteeringOptions(_NeedsAnswers):
     )
 
 
-FAMILY = Family(
-    measurements={
-        "ablation": "ablation",
-        "pruning": "pruning",
-        "erasure": "erasure",
-        "interchange": "interchange",
-        "steering": "steering",
-    },
-    options={
-        "ablation": AblationOptions,
-        "pruning": PruningOptions,
-        "erasure": ErasureOptions,
-        "interchange": InterchangeOptions,
-        "steering": SteeringOptions,
-    },
-    claims="claims",
-)
+_OPTIONS: dict[str, type[Frozen]] = {
+    "ablation": AblationOptions,
+    "pruning": PruningOptions,
+    "erasure": ErasureOptions,
+    "interchange": InterchangeOptions,
+    "steering": SteeringOptions,
+}
+
+FAMILY = Family(measurements={name: name for name in _OPTIONS}, options=_OPTIONS, claims="claims")

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from probes.common.arrays import Floats
-from probes.extraction.reading.views import view_over
-from probes.families.interventions.experiment import ChangedPass, read_passes
+from probes.families.interventions.experiment import ChangedPass
 
 if TYPE_CHECKING:
     import torch
@@ -181,5 +180,4 @@ def exchanged_logits(
         exchanges: layer, position, source and direction of each; see `exchanged`.
     """
     passes = [ChangedPass(), *(exchanged(prompts, *exchange) for exchange in exchanges)]
-    read = read_passes(context, passes, view_over(bases, "written"), prompts)
-    return [arrays["logits"].double().numpy() for _, arrays in read]
+    return prompts.read(context, bases, passes)[0]

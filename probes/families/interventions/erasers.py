@@ -7,7 +7,7 @@ labels of training examples.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -76,10 +76,6 @@ class Moments:
         spread = np.sqrt(max((square_z - mean_z**2).sum(), 0.0))
         return cls(mean + pivot, xx, xz, float(spread), n * len(mean_x))
 
-    def with_labels(self, columns: slice) -> Moments:
-        """Select some columns of labels."""
-        return replace(self, xz=self.xz[:, :, columns])
-
     @property
     def shrunk(self) -> Floats:
         """`xx`, shrunk towards its mean variance, more so if n is small (Bodnar et al. 2014).
@@ -92,11 +88,6 @@ class Moments:
         share = min(total**2 / self.n / uneven, 1.0) if uneven > 0 else 1.0
         covariance: Floats = (1 - share) * self.xx + share * total / n_features * np.eye(n_features)
         return covariance
-
-    @property
-    def wide(self) -> Floats:
-        """`xz` with spans side by side. Shape (H, S × K)."""
-        return np.concatenate(list(self.xz), axis=1)
 
 
 class Eraser(NamedTuple):
@@ -137,7 +128,7 @@ def leace(moments: Moments) -> Eraser:
     values, axes = np.linalg.eigh(moments.shrunk)
     is_nonzero = values > values[-1] * len(values) * np.finfo(np.float64).eps
     roots, axes = np.sqrt(values[is_nonzero]), axes[:, is_nonzero]
-    whitened = (axes / roots).T @ moments.wide
+    whitened = (axes / roots).T @ np.concatenate(list(moments.xz), axis=1)  # spans side by side
     directions, strengths, _ = np.linalg.svd(whitened, full_matrices=False)
     basis = directions[:, strengths > moments.spread * NEGLIGIBLE]
     return Eraser(moments.mean, axes / roots @ basis, basis.T @ (axes * roots).T)

@@ -9,6 +9,7 @@ labels), and erasing random directions. Each control has several draws.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ from probes.families.interventions.experiment import (
     ChangedPass,
     comparisons,
     mean_effect_rows,
-    mean_of_draws,
+    mean_rows_of_draws,
     sampled_sentences,
 )
 from probes.families.interventions.probe_readout import (
@@ -140,7 +141,7 @@ def erasure(context: ModelContext) -> Measured:
         for task_sample in samples:
             whose = "own" if task_sample is task else "other"
             compared += task_sample.rows(passes, DROP, fit="frozen", probes=whose)
-        rows += [*sizes, *mean_of_draws(compared)]
+        rows += [*sizes, *mean_rows_of_draws(compared)]
         try:
             rows += own_answers(context, passes, questions)
             if task.position:
@@ -214,9 +215,8 @@ def _erasures(
             between = score.low, score.high
             rows.append(Row(SCORE, score.value, layer, *between, n=score.n, axes=axes))
         moments = moments_of_layer(context, layer, targets)
-        width = moments.xz.shape[-1] // len(targets)
-        columns = [slice(i * width, (i + 1) * width) for i in range(len(targets))]
-        labels, *controls = (leace(moments.with_labels(x)) for x in columns)
+        by_targets = np.split(moments.xz, len(targets), axis=-1)
+        labels, *controls = (leace(replace(moments, xz=xz)) for xz in by_targets)
         change = labels.change(moments)
         erasers = {LABELS: [labels], **({control: controls} if controls else {})}
         erasers[RANDOM] = [random_subspace(moments, change, seed) for seed in range(N_ERASER_DRAWS)]

@@ -88,11 +88,6 @@ class Comparison(NamedTuple):
         within = "head", "percent_disabled"
         return tuple(sorted((k, x) for k, x in self.axes.items() if k not in within))
 
-    @property
-    def has_draws(self) -> bool:
-        """Whether either side is a mean over draws."""
-        return len(self.changed) > 1 or len(self.other) > 1
-
     def spread(self, scores: Sequence[float] | Mapping[int, float]) -> Spread | None:
         """Variation of the difference over other draws; None if nothing was drawn.
 
@@ -186,7 +181,7 @@ def mean_effect_rows(
         yield Row(metric, value, change.layer, *between, split, parts.n, axes=change.axes)
 
 
-def mean_of_draws(rows: Iterable[Row], *, with_range: bool = False) -> Iterator[Row]:
+def mean_rows_of_draws(rows: Iterable[Row], *, with_range: bool = False) -> Iterator[Row]:
     """Replace rows that differ only in value, or in ``draw``, by one row with their mean.
 
     Args:

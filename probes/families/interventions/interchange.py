@@ -17,13 +17,14 @@ import numpy as np
 from probes.common.errors import counted
 from probes.examples.examples import NotServedError
 from probes.examples.verb_forms import TASK
-from probes.extraction.reading.views import View, view_over
+from probes.extraction.reading.views import View
 from probes.families.interventions import InterchangeOptions
 from probes.families.interventions.changes import exchanged_logits
 from probes.families.interventions.controls import N_ARBITRARY_PAIRS, arbitrary_tokens
 from probes.families.interventions.directions import DIRECTIONS, MEAN, WHOLE_VECTOR, directions
-from probes.families.interventions.experiment import ChangedPass, read_passes, resampling_units
+from probes.families.interventions.experiment import resampling_units
 from probes.families.interventions.interchange_pairs import (
+    FEWEST_PAIRS,
     Pair,
     aligned_pairs,
     contrasts_by_paradigm,
@@ -51,9 +52,6 @@ if TYPE_CHECKING:
 
     from probes.common.arrays import Floats, Ints
     from probes.measurements.context import ModelContext
-
-_FEWEST = 5
-"""Number of training and of test pairs that a paradigm must have."""
 
 _POOLED = {"paradigm": None, "exchanged": None, "answers": OWN}
 
@@ -146,7 +144,7 @@ def _of_paradigms(context: ModelContext) -> Measured:
     unfit: list[str] = []
     for paradigm, parts in paradigms.items():
         train, test = aligned_pairs(parts, pieces, causal, sizes)
-        if min(len(train), len(test)) < _FEWEST:
+        if min(len(train), len(test)) < FEWEST_PAIRS:
             unfit.append(paradigm)
             continue
         end, position, n = test[0].shape
@@ -154,12 +152,12 @@ def _of_paradigms(context: ModelContext) -> Measured:
         places = range(position, end) if causal else range(n)
         tokens = (token for x in pieces.values() for token in x.ids.tolist())
         columns = arbitrary_tokens(tokens, [pair.answers for pair in test], len(measured))
-        logits = _exchanged_logits(context, train, test, places, columns, len(measured))
+        logits = _logits_by_cell(context, train, test, places, columns, len(measured))
         measured.append(ParadigmScores.of(paradigm, test, places, *logits))
     if not measured:
         raise NotServedError(
-            f"none of its {len(unfit)} paradigms has {2 * _FEWEST} pairs of prompts that differ in "
-            "one token and want different continuations, with equally many tokens before"
+            f"none of its {len(unfit)} paradigms has {2 * FEWEST_PAIRS} pairs of prompts that "
+            "differ in one token and want different continuations, with equally many tokens before"
         )
     n_pairs = sum(len(x.pairs) for x in measured)
     n_words = len(set(resampling_units([pair.changed for x in measured for pair in x.pairs])))
@@ -171,12 +169,12 @@ def _of_paradigms(context: ModelContext) -> Measured:
         *(x.sentence(context.layers) for x in measured),
     ]
     if unfit:
-        notes.append(f"Fewer than {_FEWEST} pairs for training or test: {', '.join(unfit)}.")
+        notes.append(f"Fewer than {FEWEST_PAIRS} pairs for training or test: {', '.join(unfit)}.")
     facts = {"paradigms": len(measured), "pairs": n_pairs, "continuations": n_answers}
     return Measured(interchange_rows(measured, context.layers, causal), facts=facts, notes=notes)
 
 
-def _exchanged_logits(
+def _logits_by_cell(
     context: ModelContext,
     train: Sequence[Pair],
     test: Sequence[Pair],
@@ -204,11 +202,10 @@ def _exchanged_logits(
 
     def read(pairs: Sequence[Pair], columns: Ints) -> tuple[torch.Tensor, Floats]:
         """States (pairs, 2, layers, places, hidden size) and logits (pairs, 2, k)."""
-        view = view_over((text for pair in pairs for text in (pair.base, pair.source)), "written")
+        texts = (text for pair in pairs for text in (pair.base, pair.source))
         collector = ContinuationLogits(end, np.repeat(columns, 2, axis=0), layers, places)
-        ((_, arrays),) = read_passes(context, [ChangedPass()], view, collector)
-        states, logits = (arrays[x].unflatten(0, (-1, 2)) for x in ("states", "logits"))
-        return states, logits.double().numpy()
+        (logits,), states = collector.read(context, texts)
+        return states.unflatten(0, (-1, 2)), logits.reshape(len(pairs), 2, -1)
 
     fitted, _ = read(train, np.zeros((len(train), 1), dtype=np.int64))
     states, logits = read(test, columns)

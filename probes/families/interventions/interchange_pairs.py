@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from probes.extraction.reading.alignment import Pieces
     from probes.measurements.context import ModelContext
 
+FEWEST_PAIRS = 5
+"""Number of pairs to fit to, and of those to read, that a paradigm must have."""
+
 Words = tuple[str, ...]
 
 Choice = tuple[Words, str, str, Words]

@@ -15,15 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from probes.examples.examples import NotServedError
-from probes.extraction.reading.views import view_over
 from probes.families.interventions.changes import exchanged_logits
 from probes.families.interventions.directions import COMPONENT, DIRECTIONS, directions
-from probes.families.interventions.experiment import (
-    ChangedPass,
-    exchange_rows,
-    read_passes,
-    resampling_units,
-)
+from probes.families.interventions.experiment import exchange_rows, resampling_units
 from probes.families.interventions.interchange_scores import FLIPPED, LAST, MASKED, OWN, RATIO
 from probes.families.interventions.text_prompts import Prompts, about_answers, text_prompts
 from probes.measurements.measurement import Measured
@@ -74,11 +68,9 @@ class TextStates(NamedTuple):
         classes = task.examples.targets(split)[examples]
         chosen = _in_turn([document for document, _ in prompts.units], classes)[:n]
         prompts, classes = prompts.some(chosen), classes[chosen]
-        view, columns = view_over(prompts.texts, "written"), prompts.columns
-        collector = ContinuationLogits(prompts.ends, columns, context.layers, None)
-        ((_, arrays),) = read_passes(context, [ChangedPass()], view, collector)
-        logits = arrays["logits"].double().numpy()
-        return cls(prompts, classes, arrays["states"][:, :, 0], logits[:, 0] - logits[:, 1])
+        collector = ContinuationLogits(prompts.ends, prompts.columns, context.layers, None)
+        (logits,), states = collector.read(context, prompts.texts)
+        return cls(prompts, classes, states[:, :, 0], logits[:, 0] - logits[:, 1])
 
 
 def _in_turn(documents: Sequence[str], classes: Ints) -> Ints:
@@ -153,10 +145,7 @@ def _sources(classes: Ints, n: int, *, own_class: bool) -> Ints:
 
 
 def _exchanged_log_odds(
-    context: ModelContext,
-    train: TextStates,
-    pool: TextStates,
-    sources: Mapping[bool, Ints],
+    context: ModelContext, train: TextStates, pool: TextStates, sources: Mapping[bool, Ints]
 ) -> Floats:
     """Log-odds of bases, untouched and exchanged. Shape (1 + layers × names, n).
 

@@ -21,7 +21,7 @@ from probes.families.interventions.experiment import (
     LOSS,
     SMALLEST,
     ChangedPass,
-    mean_of_draws,
+    mean_rows_of_draws,
     sampled_sentences,
 )
 from probes.families.interventions.probe_readout import (
@@ -116,5 +116,5 @@ def pruning(context: ModelContext) -> Measured:
     effects += readouts.own_answers(context, passes, questions)
     # The smallest drop that would be detected is that of one order, not of a mean of several.
     effects = [x for x in effects if x.metric != SMALLEST or x.axes["order"] != RANDOM]
-    rows += mean_of_draws((x._replace(layer=None) for x in effects), with_range=True)
+    rows += mean_rows_of_draws((x._replace(layer=None) for x in effects), with_range=True)
     return Measured(rows, facts={"sentences": len(test), "heads": len(heads)}, notes=notes)

@@ -185,6 +185,18 @@ class ContinuationLogits(Collector):
         parts = {"logits": self._logits}
         return parts if self._states is None else {**parts, "states": self._states}
 
+    def read(
+        self,
+        context: ModelContext,
+        texts: Iterable[Text],
+        passes: Sequence[ChangedPass] = (ChangedPass(),),
+    ) -> tuple[list[Floats], torch.Tensor]:
+        """Logits in each pass, by default the untouched one, in float64; and states in the last."""
+        read = read_passes(context, passes, view_over(texts, "written"), self)
+        arrays = [x for _, x in read]
+        logits = [x["logits"].double().numpy() for x in arrays]
+        return logits, arrays[-1].get("states", torch.empty(0))
+
 
 _MASKED = 0.15
 """Share of words to mask at once for a masked model, as in training."""
@@ -305,7 +317,8 @@ def own_answers(
         yield from mean_effect_rows(CLOZE, compared, right, of_verb, ones, *where)
         yield from mean_effect_rows(LOG_ODDS, compared, log_odds, of_verb, ones, *where)
         for change, drops in zip(compared, mean_effects(compared, right), strict=True):
-            if not change.has_draws:  # the formula does not include the variance of draws
+            # The formula does not include the variance of draws.
+            if len(change.changed) == len(change.other) == 1:
                 churn = float(np.abs(drops).mean() - abs(drops.mean()))
                 value = smallest_drop(churn, len(drops))
                 yield Row(SMALLEST, value, change.layer, n=len(drops), axes=change.axes)

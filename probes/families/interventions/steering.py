@@ -17,7 +17,7 @@ from probes.extraction.reading.views import View
 from probes.families.interventions import SteeringOptions
 from probes.families.interventions.directions import MEAN
 from probes.families.interventions.experiment import LOSS
-from probes.families.interventions.steered_answers import ANSWERED, FIRST, written_answers
+from probes.families.interventions.steering_answers import ANSWERED, FIRST, written_answers
 from probes.families.interventions.steering_effects import (
     AGAINST,
     CHOSEN,

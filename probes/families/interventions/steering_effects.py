@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from probes.families.interventions.damage import Damage
 from probes.families.interventions.directions import MEAN
-from probes.families.interventions.experiment import (
-    ChangedPass,
-    exchange_rows,
-    resampling_units,
-)
+from probes.families.interventions.experiment import ChangedPass, exchange_rows, resampling_units
+from probes.families.interventions.steering_damage import Damage
 from probes.families.interventions.steering_inputs import (
     CONTROLS,
     DIRECTIONS,

@@ -13,7 +13,6 @@ import numpy as np
 
 from probes.examples.examples import NotServedError
 from probes.examples.verb_forms import TASK
-from probes.extraction.reading.views import view_over
 from probes.families.interventions.changes import projection
 from probes.families.interventions.controls import half_signs, random_directions, shuffled_halves
 from probes.families.interventions.directions import (
@@ -24,18 +23,15 @@ from probes.families.interventions.directions import (
     SHUFFLED,
     class_directions,
 )
-from probes.families.interventions.experiment import ChangedPass, read_passes
+from probes.families.interventions.experiment import ChangedPass
 from probes.families.interventions.interchange_pairs import (
+    FEWEST_PAIRS,
     Pair,
     aligned_pairs,
     contrasts_by_paradigm,
     pieces_of,
 )
-from probes.families.interventions.text_prompts import (
-    Prompts,
-    about_answers,
-    text_prompts,
-)
+from probes.families.interventions.text_prompts import Prompts, about_answers, text_prompts
 from probes.records.row import Row
 
 if TYPE_CHECKING:
@@ -45,8 +41,8 @@ if TYPE_CHECKING:
 
 DIRECTIONS, CONTROLS = (MEAN, PROBE, LEACE), (RANDOM, SHUFFLED, NORM := "norm alone")
 
-N_TRAINING, FEWEST_PAIRS = 100, 5
-"""Most pairs of a paradigm to fit to, and fewest to fit to, for dev and for test."""
+N_TRAINING = 100
+"""Most pairs of a paradigm to fit to."""
 
 _LARGEST_RATIO = 4.0
 """Of neighbouring sizes of random steps; if effects grow as the root of the length, a line between
@@ -91,11 +87,10 @@ def paradigm_inputs(context: ModelContext) -> Iterator[SteeringInput]:
         fitted, dev = train[: max(n_fitted, 0)], train[n_fitted:][:n]
         if min(len(fitted), len(dev), len(test)) < FEWEST_PAIRS:
             continue
-        view = view_over((text for x in fitted for text in (x.base, x.source)), "written")
-        end, columns = fitted[0].end, np.zeros((len(view.texts), 1), dtype=np.int64)
+        prompts = [text for x in fitted for text in (x.base, x.source)]
+        end, columns = fitted[0].end, np.zeros((len(prompts), 1), dtype=np.int64)
         collector = ContinuationLogits(end, columns, context.layers, [end - causal])
-        ((_, arrays),) = read_passes(context, [ChangedPass()], view, collector)
-        vectors = arrays["states"].double().numpy()[:, :, 0].swapaxes(0, 1)
+        vectors = collector.read(context, prompts)[1].double().numpy()[:, :, 0].swapaxes(0, 1)
         classes = np.array([z for x in fitted for z in (x.side, 1 - x.side)])
         states = {k: (x, classes) for k, x in zip(context.layers, vectors, strict=True)}
         axes = {"steered": TASK, "paradigm": paradigm}

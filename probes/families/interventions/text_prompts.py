@@ -9,8 +9,8 @@ import numpy as np
 
 from probes.common.errors import UserError
 from probes.examples.examples import NotServedError
-from probes.extraction.reading.views import Text, view_over
-from probes.families.interventions.experiment import ChangedPass, read_passes
+from probes.extraction.reading.views import Text
+from probes.families.interventions.experiment import ChangedPass
 from probes.families.interventions.interchange_pairs import pieces_of
 
 if TYPE_CHECKING:
@@ -75,10 +75,9 @@ class Prompts(NamedTuple):
         by_prompt: dict[int, Floats] = {}
         for sign in np.unique(self.signs).tolist():
             rows = np.flatnonzero(self.signs == sign)
-            view = view_over((self.texts[i] for i in rows.tolist()), "written")
             collector = ContinuationLogits(self.ends[rows], columns[rows])
-            arrays = read_passes(context, passes(sign), view, collector)
-            logits = np.stack([x["logits"].double().numpy() for _, x in arrays])
+            texts = (self.texts[i] for i in rows.tolist())
+            logits = np.stack(collector.read(context, texts, passes(sign))[0])
             odds = (logits[..., ::2] - logits[..., 1::2]).sum(-1) / counts[rows]
             by_prompt |= dict(zip(rows.tolist(), odds.T, strict=True))
         return np.stack([by_prompt[i] for i in range(len(self.texts))], axis=1)

@@ -106,10 +106,7 @@ def _reason_without_transfer(task: Task, probe: ProbeSpec, level: Level) -> str:
                 apart="task",
                 note="Both ends of an exact 95 % interval over this corpus's test texts.",
             )
-            for source, negatives in (
-                (f"from {_DEV}", None),
-                ("from {negatives}", ...),
-            )
+            for source, negatives in ((f"from {_DEV}", None), ("from {negatives}", ...))
             for metric, name in _RATES.items()
         ),
         Pivot(

@@ -53,10 +53,7 @@ def put(folder, model, wrong, axes=AXES, not_counted=0, **more):
 
 
 def test_the_difference_of_two_models_item_by_item(tmp_path):
-    found = {
-        **put(tmp_path, "one", (40, 10)),
-        **put(tmp_path, "two", (10, 12), CAUSAL),
-    }
+    found = {**put(tmp_path, "one", (40, 10)), **put(tmp_path, "two", (10, 12), CAUSAL)}
     (table,) = paired_tables(found)
     assert table.title == "c 1 · pairs · accuracy, models compared"
     assert table.heads == ("phenomenon", "n", "one", "two", "difference from the first model", "p")

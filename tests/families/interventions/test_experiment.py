@@ -19,7 +19,7 @@ from probes.families.interventions.experiment import (
     ChangedPass,
     comparisons,
     mean_effect_rows,
-    mean_of_draws,
+    mean_rows_of_draws,
 )
 from probes.families.interventions.readouts import ContinuationLogits
 from probes.records.row import Row
@@ -77,9 +77,9 @@ def test_draws_become_their_mean_and_range():
     ]
     other = Row("m", 5.0, 2, 4.0, 6.0, p=0.1, axes={"at": 2})
     mean = Row("m", 4.0, 1, 0.0, 1.0, p=0.2, axes={"at": 2})
-    assert list(mean_of_draws([*draws, other])) == [mean, other]
+    assert list(mean_rows_of_draws([*draws, other])) == [mean, other]
     with_range = mean._replace(low=1, high=8, p=None)
-    assert list(mean_of_draws([*draws, other], with_range=True)) == [with_range, other]
+    assert list(mean_rows_of_draws([*draws, other], with_range=True)) == [with_range, other]
 
 
 TEXTS = [Text(("".join(f" {word}" for word in words),), (0, 1), written=True)

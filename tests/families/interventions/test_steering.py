@@ -1,9 +1,7 @@
 """Steering, by hand, with hooks on plain models, and where the circuit is known."""
 
 import csv
-import json
 from collections import Counter
-from contextlib import contextmanager
 from itertools import product
 from types import SimpleNamespace
 
@@ -13,27 +11,28 @@ import scipy
 import torch
 from grammar_models import word_level
 from measuring import command_line, measure
+from plain_texts import ANSWERS, INPUTS, TEXTS, PlainModel, save_gpt2, write_table
 from sklearn.linear_model import LogisticRegression
 from test_interchange import agreement_rows
 from toy_grammar import AUXILIARIES, INTRANSITIVE, PERSONS, attractors
-from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from probes.cli.main import main
 from probes.common.errors import UserError
 from probes.data.sentence import Sentence
 from probes.families.interventions import SteeringOptions
-from probes.families.interventions.damage import Damage
 from probes.families.interventions.directions import LEACE, MEAN, PROBE, RANDOM, SHUFFLED
 from probes.families.interventions.experiment import LOG_ODDS, LOSS
 from probes.families.interventions.interchange_scores import RATIO
 from probes.families.interventions.neutral_text import _sample
-from probes.families.interventions.steered_answers import (
+from probes.families.interventions.steering_answers import (
     ALONG,
     ANSWERED,
     FIRST,
     UNTOUCHED,
     first_answer,
 )
+from probes.families.interventions.steering_damage import Damage
 from probes.families.interventions.steering_effects import AGAINST, STEERED, Effects, GroupEffects
 from probes.families.interventions.steering_inputs import (
     DIRECTIONS,
@@ -60,15 +59,8 @@ def save_circuit(folder):
     Block 2 copies it from its place in the embeddings of nouns to one that the head reads. All
     other weights of blocks are 0.
     """
-    tokenizer = word_level()
-    size = len(tokenizer)
-    ids = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
-    config = GPT2Config(
-        vocab_size=size, n_embd=64, n_layer=3, n_head=1, n_positions=64, tie_word_embeddings=False, **ids
-    )  # fmt: skip
-    torch.manual_seed(3)
-    model = GPT2LMHeadModel(config)
-    vocabulary = tokenizer.get_vocab()
+    model = save_gpt2(folder, 3, n_embd=64, n_layer=3, n_head=1, tie_word_embeddings=False)
+    vocabulary = word_level().get_vocab()
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if "ln_" not in name and "wte" not in name:
@@ -85,7 +77,6 @@ def save_circuit(folder):
             model.lm_head.weight[vocabulary[forms["Plur"]], COPY] = 3
             model.lm_head.weight[vocabulary[forms["Sing"]], COPY] = -3
     model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
     return folder
 
 
@@ -104,10 +95,6 @@ def steering_run(model, corpus, folder, settings=None, **options):
     return run
 
 
-TEXTS = {"text": "text", "label": ("label",), "positions": ("last",), "probes": ("linear",), "evidence": ("none",), "twins": 0}  # fmt: skip
-ANSWERS = {"answers": " dance, laugh", "prompt": " they"}
-
-
 @pytest.fixture(scope="module")
 def circuit(tmp_path_factory):
     """The circuit, steered on minimal pairs and on texts."""
@@ -117,13 +104,12 @@ def circuit(tmp_path_factory):
         writer = csv.DictWriter(file, ["sentence_good", "sentence_bad", "UID"])
         writer.writeheader()
         writer.writerows(agreement_rows())
-    with (folder / "texts.csv").open("w") as file:
-        writer = csv.writer(file)
-        writer.writerow(["text", "label", "split"])
-        for i, noun in enumerate(NOUNS):
-            split = ("train", "train", "dev", "test")[i % 4]
-            for form, last in product(("", "s"), INTRANSITIVE[:4]):  # states differ in it, too
-                writer.writerow([f"the {noun}{form} likes to {last}", f"n{form}", split])
+    rows = [
+        (f"the {noun}{form} likes to {last}", f"n{form}", ("train", "train", "dev", "test")[i % 4])
+        for i, noun in enumerate(NOUNS)
+        for form, last in product(("", "s"), INTRANSITIVE[:4])  # states differ in it, too
+    ]
+    write_table(folder / "texts.csv", rows)
     on_pairs = steering_run(model, pairs, folder / "a")
     on_texts = steering_run(model, folder / "texts.csv", folder / "b", TEXTS, answers=" are, is", examples=40, damage=99)  # fmt: skip
     return SimpleNamespace(pairs=on_pairs, texts=on_texts)
@@ -219,95 +205,22 @@ def test_a_step_that_breaks_text_is_not_chosen(circuit):
     )
 
 
-@pytest.fixture(scope="module")
-def texts(tmp_path_factory):
-    """A random GPT-2, and texts about persons and things of one class or the other."""
-    folder, tokenizer = tmp_path_factory.mktemp("texts"), word_level()
-    ids = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
-    config = GPT2Config(vocab_size=len(tokenizer), n_embd=16, n_layer=2, n_head=2, n_positions=64, initializer_range=0.3, **ids)  # fmt: skip
-    torch.manual_seed(5)
-    GPT2LMHeadModel(config).save_pretrained(folder / "model")
-    # A chat ends with a word of the template, as one ends with the header of an answer.
-    tokenizer.chat_template = (
-        "{% for m in messages %}{{ m.content }}{% endfor %}"
-        "{% if add_generation_prompt %} they{% endif %}"
-    )
-    tokenizer.save_pretrained(folder / "model")
-    rng, rows = np.random.default_rng(0), {}
-    while len(rows) < 120:
-        form = rng.choice(["", "s"])
-        words = rng.choice(PERSONS, rng.integers(2, 5))
-        rows[" ".join(f"the {word}{form}" for word in words)] = ["few", "many"][form == "s"]
-    with (folder / "texts.csv").open("w") as file:
-        writer = csv.writer(file)
-        writer.writerow(["text", "label", "split"])
-        for i, row in enumerate(rows.items()):
-            writer.writerow([*row, ("train", "train", "dev", "test")[i % 4]])
-    with (folder / "texts.csv").open() as file, (folder / "chats.jsonl").open("w") as chats:
-        for row in csv.DictReader(file):
-            messages = [{"role": "user", "content": row.pop("text")}]
-            chats.write(json.dumps({**row, "chat": messages}) + "\n")
-    return folder
-
-
-class PlainModel:
-    """States, their mean difference, and steps along it, by transformers alone."""
-
-    def __init__(self, folder, kind):
-        self.model = AutoModelForCausalLM.from_pretrained(folder / "model").eval()
-        self.tokenizer = AutoTokenizer.from_pretrained(folder / "model")
-        self.corpus, self.settings, header = folder / "texts.csv", TEXTS, ""
-        with self.corpus.open() as file:
-            rows = list(csv.DictReader(file))
-        self.test = [x["text"] + " they" for x in rows if x["split"] == "test"]
-        # The tokenizer adds no start token; a chat is read without one, and its header is a piece.
-        self.start = [self.tokenizer.eos_token_id]
-        if kind == "chats":
-            self.corpus, self.start, header = folder / "chats.jsonl", [], " they"
-            self.settings = {**TEXTS, "text": "", "messages": "chat"}
-        states = {"few": [], "many": []}
-        for row in rows:
-            if row["split"] == "train":  # vectors of texts are read without the start token
-                with torch.no_grad():
-                    out = self.model(self.ids(row["text"] + header, ()), output_hidden_states=True)
-                states[row["label"]].append(torch.stack(out.hidden_states)[:, 0, -1].double())
-        few, many = (torch.stack(states[x]).mean(0) for x in states)
-        self.steps = (many - few).float()
-
-    def ids(self, text, start=None):
-        start = self.start if start is None else start
-        return torch.tensor(
-            [[*start, *self.tokenizer(text, add_special_tokens=False)["input_ids"]]]
-        )
-
-    @contextmanager
-    def moved(self, layer, dose):
-        """Add a step after a layer, to all tokens but the start."""
-
-        def add(_, __, output):
-            hidden = output[0] if isinstance(output, tuple) else output
-            n = len(self.start) if hidden.shape[1] > 1 else 0
-            hidden = torch.cat([hidden[:, :n], hidden[:, n:] + dose * self.steps[layer]], dim=1)
-            return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
-
-        body = self.model.transformer
-        hook = (body.drop, body.h[0], body.ln_f)[layer].register_forward_hook(add)
-        with torch.no_grad():
-            yield
-        hook.remove()
+def steps_of(plain):
+    """Mean differences of the last tokens of training texts, by layer."""
+    states, many = torch.from_numpy(plain.states(plain.texts["train"])), plain.many["train"]
+    return (states[:, many].mean(1) - states[:, ~many].mean(1)).float()
 
 
 @pytest.mark.parametrize("kind", ["texts", "chats"])
-def test_log_odds_are_those_of_hooks_on_a_plain_model(texts, kind):
-    plain, answers = PlainModel(texts, kind), {**ANSWERS, "examples": 100}
-    if kind == "chats":
-        del answers["prompt"]
-    run = steering_run(texts / "model", plain.corpus, texts / kind, plain.settings, **answers)
-    first, second = plain.ids(" dance laugh", ())[0].tolist()
+def test_log_odds_are_those_of_hooks_on_a_plain_model(texts, kind, tmp_path):
+    plain, (corpus, settings, answers) = PlainModel(texts, kind), INPUTS[kind]
+    options = {**answers, "examples": 100}
+    run = steering_run(texts / "model", texts / corpus, tmp_path, settings, **options)
+    (first, second), steps = plain.ids(" dance laugh"), steps_of(plain)
 
     def log_odds(layer, dose):
-        with plain.moved(layer, dose):
-            logits = [plain.model(plain.ids(text)).logits[0, -1] for text in plain.test]
+        with plain.changed(layer, lambda states: states + dose * steps[layer]):
+            logits = [plain.logits(text)[-1] for text in plain.prompts["test"]]
         return torch.stack([x[first] - x[second] for x in logits])
 
     for layer, dose in product(range(3), (-1, 2)):
@@ -322,19 +235,19 @@ def test_log_odds_are_those_of_hooks_on_a_plain_model(texts, kind):
 
 
 @pytest.mark.parametrize("kind", ["texts", "chats"])
-def test_answers_are_those_of_generate_with_hooks(texts, kind):
-    plain, words, folder = PlainModel(texts, kind), ("pleasure", "fix"), texts / f"{kind} answered"
+def test_answers_are_those_of_generate_with_hooks(texts, kind, tmp_path):
+    plain, words, (corpus, settings, _) = PlainModel(texts, kind), ("pleasure", "fix"), INPUTS[kind]
     options = {"answers": " pleasure, fix", "prompt": " they" if kind == "texts" else ""}
     options |= {"generate": 6, "damage": 99, "doses": "-8,8", "examples": 12}
-    run = steering_run(texts / "model", plain.corpus, folder, plain.settings, **options)
+    run = steering_run(texts / "model", texts / corpus, tmp_path, settings, **options)
     best = next(x for x in run.record.rows if x.metric == ANSWERED and x.axes["direction"] == MEAN)
     arrays = np.load(run.path.with_suffix(".npz"), allow_pickle=False)
     prompts = arrays["label@last prompts"].tolist()
-    assert len(set(prompts) & set(plain.test)) == 12
-    firsts = {}
+    assert len(set(prompts) & set(plain.prompts["test"])) == 12
+    firsts, steps = {}, steps_of(plain)
     for step, dose in ((UNTOUCHED, 0), (ALONG, best.axes["dose"])):
-        with plain.moved(best.layer, dose):
-            ids = [plain.ids(prompt) for prompt in prompts]
+        with plain.changed(best.layer, lambda x, dose=dose: x + dose * steps[best.layer]):
+            ids = [torch.tensor([plain.start + plain.ids(prompt)]) for prompt in prompts]
             new = [plain.model.generate(x, do_sample=False, max_new_tokens=6)[0, x.shape[1] :] for x in ids]  # fmt: skip
         texts_of = [plain.tokenizer.decode(x, skip_special_tokens=True) for x in new]
         written = arrays[f"label@last {MEAN if dose else UNTOUCHED}"].tolist()
@@ -575,12 +488,11 @@ def test_what_cannot_be_steered_is_refused_in_one_line(texts, tmp_path, options,
 def test_prompts_that_fit_with_a_start_token_are_read(texts, tmp_path):
     """A window of 64 has a start token, which the tokenizer does not add, text, prompt and answer."""
     rng, lengths = np.random.default_rng(0), {"train": 4, "dev": 4, "test": 61}
-    with (tmp_path / "long.csv").open("w") as file:
-        writer = csv.writer(file)
-        writer.writerow(["text", "label", "split"])
-        for i, (split, length) in product(range(20), lengths.items()):
-            n_words = length + (split == "test" and i % 4 == 0)
-            writer.writerow([" ".join(rng.choice(PERSONS, n_words)), "ab"[i % 2], split])
+    rows = []
+    for i, (split, length) in product(range(20), lengths.items()):
+        n_words = length + (split == "test" and i % 4 == 0)
+        rows.append((" ".join(rng.choice(PERSONS, n_words)), "ab"[i % 2], split))
+    write_table(tmp_path / "long.csv", rows)
     run = steering_run(texts / "model", tmp_path / "long.csv", tmp_path, TEXTS, **ANSWERS)
     assert run.rows[STEERED, 1, MEAN, 1, None].n == 15
 

@@ -1,6 +1,5 @@
 """Erased labels of texts, by hooks on a plain model and LEACE of its authors."""
 
-import csv
 import json
 from itertools import product
 from types import SimpleNamespace
@@ -11,10 +10,9 @@ import torch
 from concept_erasure import LeaceFitter
 from measuring import command_line, measure
 from plain_passes import stored_probe
+from plain_texts import INPUTS, TEXTS, PlainModel
 from sklearn.linear_model import LogisticRegression
-from test_steering import ANSWERS, TEXTS, texts  # noqa: F401
 from tiny_models import build
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from probes.cli.main import main
 from probes.common.errors import UserError
@@ -32,77 +30,30 @@ def erasure_run(model, corpus, folder, settings=TEXTS, **options):
     return measure("erasure", model, corpus, folder, options={"erasure": options}, **settings)
 
 
-class PlainModel:
-    """A GPT-2 by transformers alone, and the texts of train and test with their classes.
+def answers_of(plain):
+    """Log-odds of the own answer against the other of each test text."""
+    first, second = plain.ids(" dance laugh")
+    ends = [plain.logits(x)[-1] for x in plain.prompts["test"]]
+    odds = np.array([float(x[first] - x[second]) for x in ends])
+    return np.where(plain.many["test"], odds, -odds)
 
-    Args:
-        kind: "texts", before which scores need a start token, or "chats", which end with a header.
-    """
 
-    def __init__(self, folder, kind):
-        self.model = AutoModelForCausalLM.from_pretrained(folder / "model").eval()
-        self.tokenizer = AutoTokenizer.from_pretrained(folder / "model")
-        self.header = " they" if kind == "chats" else ""
-        self.start = [self.tokenizer.eos_token_id] if kind == "texts" else []
-        with (folder / "texts.csv").open() as file:
-            rows = list(csv.DictReader(file))
-        self.texts, self.many = {}, {}
-        for split in ("train", "test"):
-            of_split = [x for x in rows if x["split"] == split]
-            self.texts[split] = [x["text"] + self.header for x in of_split]
-            self.many[split] = np.array([x["label"] == "many" for x in of_split])
-        body = self.model.transformer
-        self.modules = [body.drop, body.h[0], body.ln_f]
+def loss_of(plain):
+    """Loss of all tokens of test texts that something precedes, without the header."""
+    losses = []
+    for text in plain.texts["test"]:
+        ids = plain.start + plain.ids(text)
+        log_p = plain.logits(text).log_softmax(-1)
+        scored = range(1, len(ids) - bool(plain.header))
+        losses += [-float(log_p[i - 1, ids[i]]) for i in scored]
+    return np.mean(losses)
 
-    def ids(self, text):
-        return self.tokenizer(text, add_special_tokens=False)["input_ids"]
 
-    def states(self, split):
-        """States of the last tokens at all layers, read without a start token. (layers, n, H)."""
-        caught = [[] for _ in self.modules]
+def erased_at(plain, layer, eraser, n_start):
+    def erase(states):
+        return torch.stack([eraser(x.double()) for x in states]).float()
 
-        def catch(module, _, output):  # after a hook that changes it
-            hidden = output[0] if isinstance(output, tuple) else output
-            caught[self.modules.index(module)].append(hidden[0, -1].double().numpy())
-
-        hooks = [module.register_forward_hook(catch) for module in self.modules]
-        with torch.no_grad():
-            for text in self.texts[split]:
-                self.model(torch.tensor([self.ids(text)]))
-        for hook in hooks:
-            hook.remove()
-        return np.array(caught)
-
-    def logits(self, text):
-        """Logits after the start token, if any, and every token of a text."""
-        with torch.no_grad():
-            return self.model(torch.tensor([self.start + self.ids(text)])).logits[0].double()
-
-    def erased_at(self, layer, eraser, n_start):
-        def erase(_, __, output):
-            hidden = output[0] if isinstance(output, tuple) else output
-            changed = torch.stack([eraser(x.double()) for x in hidden]).float()
-            hidden = torch.cat([hidden[:, :n_start], changed[:, n_start:]], dim=1)
-            return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
-
-        return self.modules[layer].register_forward_hook(erase)
-
-    def answers(self):
-        """Log-odds of the own answer against the other of each test text."""
-        first, second = self.ids(" dance laugh")
-        ends = [self.logits(x if self.header else x + " they")[-1] for x in self.texts["test"]]
-        odds = np.array([float(x[first] - x[second]) for x in ends])
-        return np.where(self.many["test"], odds, -odds)
-
-    def loss(self):
-        """Loss of all tokens of test texts that something precedes, without the header."""
-        losses = []
-        for text in self.texts["test"]:
-            ids = self.start + self.ids(text)
-            log_p = self.logits(text).log_softmax(-1)
-            scored = range(1, len(ids) - bool(self.header))
-            losses += [-float(log_p[i - 1, ids[i]]) for i in scored]
-        return np.mean(losses)
+    return plain.changed(layer, erase, n_start)
 
 
 def leace_of_authors(states, many):
@@ -113,14 +64,10 @@ def leace_of_authors(states, many):
 
 
 @pytest.fixture(scope="module", params=["texts", "chats"])
-def measured(texts, request, tmp_path_factory):  # noqa: F811
+def measured(texts, request, tmp_path_factory):
     """A run with all answers, its rows by metric, layer, eraser and control; and a plain model."""
-    corpus, settings, options = texts / "texts.csv", TEXTS, ANSWERS
-    if request.param == "chats":
-        corpus, settings = texts / "chats.jsonl", {**TEXTS, "text": "", "messages": "chat"}
-        options = {"answers": ANSWERS["answers"]}
-    folder = tmp_path_factory.mktemp("erasure")
-    run = erasure_run(texts / "model", corpus, folder, settings, **options)
+    (corpus, settings, options), folder = INPUTS[request.param], tmp_path_factory.mktemp("erasure")
+    run = erasure_run(texts / "model", texts / corpus, folder, settings, **options)
     rows = {
         (x.metric, x.layer, x.axes.get("eraser"), x.axes.get("less"), x.axes.get("at")): x
         for x in run.record.rows
@@ -134,17 +81,19 @@ def test_erased_at_each_layer_texts_lose_as_much_as_in_a_plain_model(measured):
         measured.plain,
         {k: stored_probe(measured.run.folder, TASK, k) for k in (0, 1, 2)},
     )
-    train, test, many = plain.states("train"), plain.states("test"), plain.many["test"]
+    train, test, many = (
+        plain.states(plain.texts["train"]),
+        plain.states(plain.texts["test"]),
+        plain.many["test"],
+    )
     labels = np.where(many, "many", "few")
-    before, loss = plain.answers(), plain.loss()
+    before, loss = answers_of(plain), loss_of(plain)
     for layer in (0, 1, LAST):
         eraser = leace_of_authors(train[layer], plain.many["train"])
-        hook = plain.erased_at(layer, eraser, 0)
-        erased = plain.states("test")
-        hook.remove()
-        hook = plain.erased_at(layer, eraser, len(plain.start))
-        after, loss_after = plain.answers(), plain.loss()
-        hook.remove()
+        with erased_at(plain, layer, eraser, 0):
+            erased = plain.states(plain.texts["test"])
+        with erased_at(plain, layer, eraser, len(plain.start)):
+            after, loss_after = answers_of(plain), loss_of(plain)
 
         def row(metric, at=None, layer=layer):
             return measured.rows[metric, layer, LABELS, NOTHING, at]
@@ -165,10 +114,9 @@ def test_erased_at_each_layer_texts_lose_as_much_as_in_a_plain_model(measured):
 
 def test_no_new_probe_decodes_erased_labels_there(measured):
     plain = measured.plain
-    train, many = plain.states("train")[1], plain.many["train"]
-    hook = plain.erased_at(1, leace_of_authors(train, many), 0)
-    left = plain.states("train")[1]
-    hook.remove()
+    train, many = plain.states(plain.texts["train"])[1], plain.many["train"]
+    with erased_at(plain, 1, leace_of_authors(train, many), 0):
+        left = plain.states(plain.texts["train"])[1]
     fresh = [LogisticRegression(C=np.inf, max_iter=5000).fit(x, many) for x in (train, left)]
     assert fresh[0].score(train, many) > 0.75
     assert fresh[1].score(left, many) <= max(many.mean(), 1 - many.mean()) + 1e-9
@@ -191,11 +139,11 @@ def test_controls_are_shuffled_labels_and_random_directions(measured):
     notes = measured.run.record.notes
     (note,) = (x for x in notes if "positive class" in x)
     assert "label@last: 'many' is the positive class, with the answer ' dance'" in note
-    right = (measured.plain.answers() > 0).mean()
+    right = (answers_of(measured.plain) > 0).mean()
     assert f"Untouched, the model gives {right:.0%} of 30 texts the answer of their label." in note
 
 
-def test_without_answers_a_note_says_how_to_get_them(texts, tmp_path):  # noqa: F811
+def test_without_answers_a_note_says_how_to_get_them(texts, tmp_path):
     settings = {**TEXTS, "positions": ("last", "last:2")}
     record = erasure_run(texts / "model", texts / "texts.csv", tmp_path, settings).record
     assert "What the model answers is left out: give two answers with --erasure-answers." in (
@@ -211,14 +159,14 @@ def test_without_answers_a_note_says_how_to_get_them(texts, tmp_path):  # noqa: 
     assert pairs == {(x, y, "own" if x == y else "other") for x in names for y in names}
 
 
-def test_answers_that_begin_alike_are_refused(texts, tmp_path):  # noqa: F811
+def test_answers_that_begin_alike_are_refused(texts, tmp_path):
     for answers, message in (("one", "give two answers, that of the positive class first"),
                              (" dance, dance now", "they begin with the same token")):  # fmt: skip
         with pytest.raises(UserError, match=f"--erasure-answers.*{message}"):
             erasure_run(texts / "model", texts / "texts.csv", tmp_path, answers=answers)
 
 
-def test_means_are_refused(texts, tmp_path, capsys):  # noqa: F811
+def test_means_are_refused(texts, tmp_path, capsys):
     flags = ["--text", "text", "--label", "label", "--positions", "mean", "--evidence", "none"]
     main(command_line("erasure", texts / "model", texts / "texts.csv", tmp_path, *flags))
     message = "label@mean is left out: it is not read at one token of a text; use "
@@ -233,16 +181,16 @@ def test_a_masked_model_does_not_lose_all_words_of_a_text_at_once():
     assert len(words[whole]) == 2  # 15 % of 11 with a letter
 
 
-def test_chats_lose_without_a_block_what_a_plain_model_loses(texts, tmp_path):  # noqa: F811
+def test_chats_lose_without_a_block_what_a_plain_model_loses(texts, tmp_path):
     """Block 1 is skipped: of all tokens of a chat, the probe reads the last one."""
-    settings = {**TEXTS, "text": "", "messages": "chat"}
-    run = measure("ablation", texts / "model", texts / "chats.jsonl", tmp_path, **settings)
+    corpus, settings, _ = INPUTS["chats"]
+    run = measure("ablation", texts / "model", texts / corpus, tmp_path, **settings)
     plain, probe = PlainModel(texts, "chats"), stored_probe(run.folder, TASK, LAST)
     labels = np.where(plain.many["test"], "many", "few")
 
     def now():
-        right = probe.predict(plain.states("test")[LAST].astype("float32")) == labels
-        return plain.loss(), right.mean()
+        right = probe.predict(plain.states(plain.texts["test"])[LAST].astype("float32")) == labels
+        return loss_of(plain), right.mean()
 
     loss, score = now()
     skip = plain.modules[1].register_forward_hook(lambda _, given, __: given[0])

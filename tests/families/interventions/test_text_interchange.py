@@ -1,6 +1,7 @@
 """Interchange of the last token of texts, by hooks on a plain model, and by hand."""
 
 import json
+from functools import partial
 from itertools import product
 from types import SimpleNamespace
 
@@ -8,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 from measuring import command_line, measure
-from test_steering import ANSWERS, TEXTS, texts  # noqa: F401
-from test_text_erasure import PlainModel
+from plain_texts import INPUTS, TEXTS, PlainModel
 
 from probes.__main__ import main
 from probes.common.errors import UserError
@@ -38,12 +38,9 @@ def interchange_run(folder, output, settings=TEXTS, corpus="texts.csv", **option
 
 
 @pytest.fixture(scope="module", params=["texts", "chats"])
-def measured(texts, request, tmp_path_factory):  # noqa: F811
+def measured(texts, request, tmp_path_factory):
     """A run, its rows, and the bases and sources that it exchanged."""
-    corpus, settings, options = "texts.csv", TEXTS, ANSWERS
-    if request.param == "chats":
-        corpus, settings = "chats.jsonl", {**TEXTS, "text": "", "messages": "chat"}
-        options = {"answers": ANSWERS["answers"]}
+    corpus, settings, options = INPUTS[request.param]
     seen, pairs_of = {}, module._exchanged_log_odds
 
     def kept(context, train, pool, sources):
@@ -62,55 +59,40 @@ def measured(texts, request, tmp_path_factory):  # noqa: F811
 
 def test_the_last_tokens_state_is_exchanged_as_in_a_plain_model(measured):
     """Whole, and along the mean difference of all training texts, at every layer."""
-    plain, pool = measured.plain, measured.pool
+    plain, pool, other = measured.plain, measured.pool, measured.sources[False]
     first, second = plain.ids(" dance laugh")
 
-    def prompts(split):
-        return [x if plain.header else x + " they" for x in plain.texts[split]]
-
-    def read(text, change=None, layer=0):
-        """Log-odds and last states of all layers, with one of them replaced."""
-        caught = []
-
-        def replace(module, _, output):
-            hidden = (output[0] if isinstance(output, tuple) else output).clone()
-            if change is not None and module is plain.modules[layer]:
-                hidden[0, -1] = change(hidden[0, -1].double()).float()
-            caught.append(hidden[0, -1].double())
-            return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
-
-        hooks = [x.register_forward_hook(replace) for x in plain.modules]
+    def log_odds(text):
         logits = plain.logits(text)[-1]
-        for hook in hooks:
-            hook.remove()
-        return float(logits[first] - logits[second]), caught
+        return float(logits[first] - logits[second])
+
+    def exchanged(states, source, along):
+        """The last state is the source's, or has its part along a unit vector."""
+        step = source - states[:, -1].double()
+        step = step if along is None else (step @ along) * along
+        return torch.cat([states[:, :-1], (states[:, -1] + step).float()[:, None]], dim=1)
 
     test = [x.words[0].removesuffix(" dance") for x in pool.prompts.texts]
-    assert sorted(test) == sorted(prompts("test"))
-    many = np.array([dict(zip(prompts("test"), plain.many["test"], strict=True))[x] for x in test])
+    assert sorted(test) == sorted(plain.prompts["test"])
+    is_many = dict(zip(plain.prompts["test"], plain.many["test"], strict=True))
+    many = np.array([is_many[x] for x in test])
     assert np.array_equal(many, pool.classes == 1)
-    train = torch.stack([torch.stack(read(x)[1]) for x in prompts("train")])
-    is_many = torch.from_numpy(plain.many["train"])
-    untouched = [read(x) for x in test]
+    train, own = (
+        torch.from_numpy(plain.states(x, plain.start)) for x in (plain.prompts["train"], test)
+    )
     side = np.where(many, 1, -1)
-    before = side * np.array([x for x, _ in untouched])
-    other = measured.sources[False]
+    before = side * np.array([*map(log_odds, test)])
     right = (before > 0) & (before[other] > 0)
     assert 0 < right.sum() < 30
     for layer in LAYERS:
-        mean = train[is_many, layer].mean(0) - train[~is_many, layer].mean(0)
-        unit = mean / mean.norm()
-        changes = {
-            WHOLE: lambda h, s: s,
-            MEAN: lambda h, s, unit=unit: h + ((s - h) @ unit) * unit,
-        }
-        for name, change in changes.items():
-            after = side * np.array(
-                [
-                    read(x, lambda h, s=untouched[j][1][layer], f=change: f(h, s), layer)[0]
-                    for x, j in zip(test, other, strict=True)
-                ]
-            )
+        many_of_train = plain.many["train"]
+        mean = train[layer, many_of_train].mean(0) - train[layer, ~many_of_train].mean(0)
+        for name, along in ((WHOLE, None), (MEAN, mean / mean.norm())):
+            after = []
+            for text, source in zip(test, own[layer, other], strict=True):
+                with plain.changed(layer, partial(exchanged, source=source, along=along), 0):
+                    after.append(log_odds(text))
+            after = side * np.array(after)
             row, flipped = (measured.rows[x, name, layer] for x in (RATIO, FLIPPED))
             assert row.value == pytest.approx((before - after).mean(), abs=2e-3, rel=5e-3)
             assert flipped.value == pytest.approx((after[right] < 0).mean(), abs=1e-9)
@@ -118,11 +100,8 @@ def test_the_last_tokens_state_is_exchanged_as_in_a_plain_model(measured):
             assert row.axes["exchanged"] == "label@last"
             assert row.axes["at"] == LAST
             # All 30 texts are bases, and most pairs are each other's source.
-            assert (row.p, row.low, row.why) == (
-                None,
-                None,
-                "fewer than 20 independent pairs of texts",
-            )
+            too_few = "fewer than 20 independent pairs of texts"
+            assert (row.p, row.low, row.why) == (None, None, too_few)
     assert measured.rows[RATIO, WHOLE, 2].value != measured.rows[RATIO, MEAN, 2].value
 
 
@@ -235,13 +214,13 @@ def test_of_states_that_are_all_equal_no_direction_is_exchanged():
         assert not (read.any() and write.any())
 
 
-def test_answers_are_needed(texts, tmp_path):  # noqa: F811
+def test_answers_are_needed(texts, tmp_path):
     with pytest.raises(UserError, match="--interchange-answers: give two answers"):
         interchange_run(texts, tmp_path)
     assert not [*tmp_path.iterdir()]  # nothing is computed
 
 
-def test_words_are_refused(texts, tmp_path, capsys):  # noqa: F811
+def test_words_are_refused(texts, tmp_path, capsys):
     line = command_line("interchange", texts / "model", "sample", tmp_path, "--tasks", "pos")
     main(["run", *line, "--limit", "40", "--probes", "linear", "--evidence", "none"])
     assert "pos: only texts of two classes are exchanged" in capsys.readouterr().err

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from probes.families.interventions.experiment import (
-    LOSS,
-    ChangedPass,
-    Comparison,
-    mean_effect_rows,
-)
+from probes.families.interventions.experiment import LOSS, ChangedPass, Comparison, mean_effect_rows
 from probes.families.interventions.steering_inputs import Cell, stepped
 from probes.statistics.partition import Partition, partition
 
