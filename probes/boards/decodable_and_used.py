@@ -21,6 +21,7 @@ from probes.measurements.table_cells import metric_name, score_cell
 from probes.records.record import Record, corpus_name, task_marks
 from probes.records.result import Result
 from probes.statistics.metrics import POINTS, is_percent, label_of
+from probes.statistics.significance import ALPHA
 from probes.tables import charts
 from probes.tables.charts import Style
 from probes.tables.table import NOTHING, Cell, Table, TableRow
@@ -118,7 +119,12 @@ def _evidence_column(record: Record, use: UseColumn, task: str) -> Column | None
     rows = rows_in(rows_where(long_frame([record]), [metric], where))
     if not rows:
         return None
-    cells = {x["layer"]: score_cell(x["value"], interval_of_row(x), metric) for x in rows}
+    cells = {
+        x["layer"]: score_cell(
+            x["value"], interval_of_row(x), metric, floored=use.tested and (x["p"] or 0) >= ALPHA
+        )
+        for x in rows
+    }
     counts = sorted({x["n"] for x in rows} - {None})
     n = "–".join(f"{x:,.0f}" for x in dict.fromkeys((*counts[:1], *counts[-1:])))
     return Column(use.name, corpus_name(record), metric, label_of(metric), n, use.note, cells)

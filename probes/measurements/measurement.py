@@ -81,7 +81,8 @@ class UseColumn(NamedTuple):
         axis: the axis that names the task; empty if rows have none.
         task: the only task that they say something of; empty for every task of the record.
         decodable: metric of the record with the probe's accuracy on the same examples; empty if
-            these numbers are no share of right answers, which is to be compared with it.
+            these numbers are no percentage of right answers, which is to be compared with it.
+        tested: whether ▽ marks numbers whose p is .05 or more.
     """
 
     name: str
@@ -91,6 +92,7 @@ class UseColumn(NamedTuple):
     axis: str = ""
     task: str = ""
     decodable: str = ""
+    tested: bool = False
 
 
 @dataclass(frozen=True)

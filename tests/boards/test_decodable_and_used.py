@@ -29,7 +29,7 @@ def asked(context):
 @measurement(
     "lost",
     use_columns=[
-        UseColumn("lost", "What is lost.", "erasure_drop", {"draw": 1}, axis="erased"),
+        UseColumn("lost", "What is lost.", "erasure_drop", {"draw": 1}, "erased", tested=True),
         UseColumn("lost by agreement", "", "erasure_drop", {"draw": 2}, task="agreement"),
     ],
 )
@@ -86,6 +86,21 @@ def test_each_task_has_what_is_said_of_it(results, others):
     assert numbers(lost) == {0: (pytest.approx(0.1), None)}
     assert numbers(found["m", "depth"][1]) == {0: (pytest.approx(0.6), None)}
     assert numbers(found["m", "agreement"][1]) == {1: (pytest.approx(0.21), None)}
+
+
+def test_numbers_that_are_not_significant_are_marked(results):
+    of = (("pos", 0, 0.05, 0.3), ("pos", 1, 0.049, 0.3), ("depth", 0, None, 0.3))
+    rows = [
+        Row("erasure_drop", x, layer, p=p, axes={"erased": task, "draw": 1})
+        for task, layer, p, x in of
+    ]
+    columns = columns_by_task(results, {"lost": corpus_record("lost", rows, 1)}, "linear")
+    marks = {
+        (task, layer): cell.floored
+        for (_, task), (_, *own) in columns.items()
+        for layer, cell in own[-1].cells.items()
+    }
+    assert marks == {("pos", 0): True, ("pos", 1): False, ("depth", 0): False}
 
 
 def test_scores_on_two_corpora_stand_side_by_side(results, others):

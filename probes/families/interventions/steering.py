@@ -87,8 +87,9 @@ _OF_ALL = {"paradigm": None, "less": None, "chosen": None}
     use_columns=(
         UseColumn("steered",
                   "Steered: change of the log-odds of answers by a step of dose 1 along the mean "
-                  "difference, in nats.",
-                  STEERED, {**_OF_ALL, "direction": MEAN, "dose": 1.0}, "steered"),
+                  "difference, in nats (▽: not significantly further than by each control; without "
+                  "an interval, there are too few prompts for a test).",
+                  STEERED, {**_OF_ALL, "direction": MEAN, "dose": 1.0}, "steered", tested=True),
     ),
 )  # fmt: skip
 def steering(context: ModelContext) -> Measured:
