@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -107,7 +108,7 @@ def _is_edge(text: str, at: int) -> bool:
 def _written(
     context: ModelContext, prompts: Prompts, changes: Sequence[Sequence[Intervention]]
 ) -> tuple[list[str], list[list[str]]]:
-    """Prompts as they are read, and the greedy answers to each under each change."""
+    """Prompts with special tokens of their text, and the greedy answers under each change."""
     from probes.extraction.changing.interventions import changed_passes
     from probes.extraction.reading.greedy_answers import GreedyDecoder
 
@@ -126,7 +127,8 @@ def _written(
             with changed_passes(encoder, [_after(len(before), x) for x in change]):
                 answers[number].append(decoder.answer([*before, *ids], n)[0])
             progress.advance()
-    return [tokenizer.chats.backend.decode(ids) for _, ids in asked], answers
+    decode = partial(tokenizer.chats.backend.decode, skip_special_tokens=False)
+    return [decode(ids) for _, ids in asked], answers
 
 
 def _after(n_start: int, change: Intervention) -> Intervention:
