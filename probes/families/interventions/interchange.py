@@ -110,9 +110,10 @@ _UNRELATED = (
                   "Interchanged: proportion of answers that follow the source if the last (or "
                   "masked) token's state at this layer is the source's, or its part along the mean "
                   "difference.",
-                  FLIPPED, {**where, "direction": direction, "at": (LAST, MASKED)}, **of)
+                  FLIPPED, {**where, "direction": direction, "at": (LAST, MASKED)},
+                  axis, task)
         for name, direction in (("interchanged", WHOLE_VECTOR), ("along one direction", MEAN))
-        for where, of in ((_POOLED, {"task": TASK}), (_OF_TEXTS, {"axis": "exchanged"}))
+        for where, axis, task in ((_POOLED, "", TASK), (_OF_TEXTS, "exchanged", ""))
     ),
 )  # fmt: skip
 def interchange(context: ModelContext) -> Measured:
