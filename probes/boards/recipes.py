@@ -182,8 +182,8 @@ def recipe_results(results: Mapping[Path, Result], recipes: Globs | None) -> lis
         layers = "other layers" if result.layers != first.layers else ""
         if reason := _why_apart(result, first, SAME_RECIPE) or layers:
             raise UserError(
-                f"recipe {recipe}: {result.model.name} cannot stand beside {first.model.name} on "
-                f"{result.task.name} ({reason}); name folders of results that agree."
+                f"recipe {recipe}: {result.model.name} cannot be compared with {first.model.name} "
+                f"on {result.task.name} ({reason}); name folders of results that agree."
             )
         if seeds.setdefault(seed, result) is not result:
             raise UserError(

@@ -229,7 +229,7 @@ def _current(frame: RecordFrame, *, say: bool) -> RecordFrame:
     if say and n_shown:
         progress.say(
             f"{counted(n_shown, 'published record')} of probes with an earlier specification: "
-            "shown, since no others stand beside them"
+            "shown, since there are no others"
         )
     # Typed, since an empty list would select no columns.
     is_current = pd.Series([not x for x in reasons], frame.headers.index, dtype=bool)

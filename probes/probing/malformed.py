@@ -218,7 +218,7 @@ def malformed(context: TaskContext) -> Measured:
     """
     split, total = context.examples.splits["test"], len(context.examples.targets("test"))
     if context.examples.view != "plain":
-        raise NotServedError("its examples hide words or bring texts of their own")
+        raise NotServedError("its examples hide words or bring their own texts")
     if not context.model.reads_text:
         raise NotServedError("given vectors cannot be computed for malformed text")
     groups = {

@@ -175,4 +175,4 @@ def test_the_chart_is_in_percent_unless_a_score_is_not(results, others):
 def test_without_anything_beside_the_scores_the_command_says_what_to_measure(tmp_path, capsys):
     put(tmp_path, "m", "pos", 9)
     assert main(["show", str(tmp_path), "--by", "use"]) == 2
-    assert "nothing stands beside the scores; measure --evidence lens" in capsys.readouterr().err
+    assert "there is nothing but scores; measure --evidence lens" in capsys.readouterr().err

@@ -126,7 +126,7 @@ def test_recipes_are_compared_and_paired_where_seeds_are_shared(stored_results, 
 
 
 CASES = {
-    "another corpus": ("corpus__digest", "x", "a-seed-7 cannot stand beside a-seed-0 on pos (corpus files x"),
+    "another corpus": ("corpus__digest", "x", "a-seed-7 cannot be compared with a-seed-0 on pos (corpus files x"),
     "another pooling": ("pooling", "last", "(pooling last, not mean)"),
     "other layers": ("wrongs", (9,), "(layers 0, not 1)"),
     "the same seed": ("model", "a_seed_2", "are both of seed 2; a recipe has one model of each seed"),

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by",
         metavar="WHAT",
         default="layer",
-        help="layer (the default), use (beside what the model uses), group, label, or evidence: "
+        help="layer (the default), use (and what the model uses), group, label, or evidence: "
         f"{', '.join((*EVIDENCE, *ON_REQUEST))}",
     )
     add("--task", type=names, default=(), metavar="T,…", help="only these tasks")
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         tables_of_use = list(use_tables(results, corpus_records, options.probe or "linear"))
         if not tables_of_use:
             raise UserError(
-                "--by use: nothing stands beside the scores; measure --evidence lens, or "
+                "--by use: there is nothing but scores; measure --evidence lens, or "
                 "--measurements erasure, interchange or steering, and name both folders."
             )
         printer.show(tables_of_use)

@@ -73,7 +73,7 @@ class ProbedSample:
         elif self.position and not self.position.is_token_of_text:
             self.reason = "it is not read at one token of a text; use --positions last"
         elif self.view not in ("plain", "masked", "cut"):
-            self.reason = "it reads texts of its own"
+            self.reason = "it reads its own texts"
         elif not len(self.numbers):
             self.reason = f"the sample of {split} has none of its examples"
 
