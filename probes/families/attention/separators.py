@@ -93,11 +93,14 @@ def attention_gradients(context: ModelContext) -> Measured:
     """Gradient of the model's loss with respect to attention, to special and to other tokens.
 
     Raises:
-        NotServedError: no sentence fits into the window, or a masked model has no mask token.
+        NotServedError: no sentence fits into the window; or a masked model has no mask token, or
+            reads chats or other texts with special tokens.
     """
     from probes.extraction.reading.views import plain_text
     from probes.families.attention.head_maps import sample
 
+    if not context.model.causal and any(text.rendered for text in context.view.texts):
+        raise NotServedError("it reads in both directions, and would mask special tokens in texts")
     sentences = [context.corpus.splits["test"][i] for i in sample(context.corpus)]
     places = [context.view.index[_in_words(plain_text(sentence))] for sentence in sentences]
     values = context.of_texts("gradients")[places][:, [x - 1 for x in context.layers]]

@@ -5,12 +5,13 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from measuring import measure
+from measuring import command_line, measure
 from plain_texts import write_table
 from tiny_models import build, save_tokenizer
 from tiny_readings import collected
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
+from probes.cli.main import main
 from probes.data.conllu_files import read_conllu
 from probes.data.sentence import Corpus
 from probes.examples.examples import NotServedError
@@ -188,3 +189,14 @@ def test_a_masked_model_predicts_some_words_of_a_whole_text(gradients_run, tmp_p
     for layer, (kind, name) in product((1, 2), enumerate(("first token", "separators"))):
         gradient = record.rows.at("attention_gradient", layer, to=name)
         assert gradient.value == pytest.approx(means[layer - 1, kind, 0], rel=1e-3)
+
+
+def test_a_masked_model_and_texts_with_special_tokens_are_refused(gradients_run, tmp_path, capsys):
+    splits = ("train", "train", "dev", "test") * 4
+    rows = [(f"[CLS] boat {i} [SEP]", f"{i // 4 % 2}", x) for i, x in enumerate(splits)]
+    write_table(tmp_path / "texts.csv", rows)
+    flags = ["--text", "text", "--label", "label", "--special-tokens"]
+    table = tmp_path / "texts.csv"
+    main(command_line("attention_gradients", gradients_run.model, table, tmp_path, *flags))
+    message = "it reads in both directions, and would mask special tokens in texts"
+    assert message in " ".join(capsys.readouterr().err.split())
