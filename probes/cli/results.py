@@ -236,8 +236,8 @@ class Results(Mapping[str, "Results"]):
         for noun, text in filters.items():
             if text not in (None, "") and not names[noun]:
                 raise UserError(f"{noun}={text!r}: {NO_NAMES}.")
-        records = only({**self.found, **self.measured}, corpus=names["corpus"], task=names["task"])
-        about = kind, only(records, model=names["model"]), "plot()", style, probe, measurement
+        records = {**self.found, **self.measured}
+        about = kind, only(records, **names), "plot()", style, probe, measurement
         chart = _altair(figure(*about, by_task=bool(task), among=records.values()), style)
         if path is not None:
             chart.save(path)

@@ -79,8 +79,10 @@ class Result(Record):
         """The number of a layer that was probed; -1 is the model's last.
 
         Raises:
-            UserError: the layer was not probed.
+            UserError: the layer was not probed, or is given as text.
         """
+        if isinstance(layer, str):
+            raise UserError(f"layer={layer!r} is text; give a whole number, such as -1.")
         number = layer if layer >= 0 else layer + self.model.n_layers + 1
         if number not in self.extent:
             raise UserError(

@@ -194,6 +194,8 @@ def test_predictions_have_the_scores(one_run, shared):
     counts = results.predictions("pos").groupby("sentence").size()
     words = [len(x) for x in find_corpus("sample", limit=60).load().splits["test"]]
     assert counts.tolist() == words
+    with pytest.raises(probes.UserError, match="layer='1' is text; give a whole number"):
+        results.predictions("pos", "1")
     with pytest.raises(probes.UserError, match=r"pos: layer 3 was not probed; give one of 0, 1, 2"):
         results.predictions("pos", 3)
     with pytest.raises(probes.UserError, match="has sums instead of predictions"):

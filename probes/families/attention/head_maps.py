@@ -202,8 +202,9 @@ def mean_distances(maps: torch.Tensor) -> torch.Tensor:
 class AttentionGradients(LossOfWords, AttentionCollector):
     """Gradients of the loss with respect to attention, and attention, by the token attended to.
 
-    Kinds of tokens are the first, other special tokens, and the rest. The loss of a text is the
-    mean over words that a masked model reads masked, or over all tokens of a causal one.
+    Kinds of tokens are the first, other special tokens around a text, and the rest, such as those
+    that a chat template writes. The loss of a text is the mean over words that a masked model reads
+    masked, or over all tokens of a causal one.
 
     The part ``gradients`` (texts, blocks, kinds, 3) has means over heads: of absolute gradients of
     all weights of attention to such tokens, of the share of a token's attention that they get, and

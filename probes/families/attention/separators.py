@@ -6,7 +6,9 @@ or less to it hardly changes the outputs of the model, by gradients of its loss.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +26,7 @@ from probes.statistics.partition import partition
 if TYPE_CHECKING:
     from probes.data.sentence import Corpus
     from probes.extraction.reading.collectors import Collector
+    from probes.extraction.reading.views import Text, View
     from probes.measurements.context import ModelContext
 
 KINDS = "first token", "separators", "other tokens"
@@ -35,11 +38,26 @@ MASKED = 0.15
 """Share of a text's words that a masked model has to predict (Devlin et al. 2019)."""
 
 
+def _in_words(text: Text) -> Text:
+    """A whole text as stretches between spaces, of which a masked model predicts some."""
+    if text.rendered or not text.written:
+        return text
+    words = tuple(re.findall(r"\s*\S+(?:\s+\Z)?", text.words[0])) or text.words
+    return replace(text, words=words, kept_span=(0, len(words)))
+
+
+def _word_view(corpus: Corpus, options: NoOptions) -> View:
+    """A few sentences of test, the same in every run, and texts as words."""
+    from probes.extraction.reading.views import view_over
+
+    return view_over(map(_in_words, sample_view(corpus, options).texts), "plain")
+
+
 def _gradient_collector(corpus: Corpus, layers: Sequence[int], options: NoOptions) -> Collector:
     from probes.families.attention.head_maps import AttentionGradients
 
     rng, words = np.random.default_rng(0), {}
-    for text in sample_view(corpus, options).texts:
+    for text in _word_view(corpus, options).texts:
         n = len(text.words)
         words[text] = rng.permutation(n)[: max(1, round(MASKED * n))]
     return AttentionGradients(words)
@@ -47,10 +65,10 @@ def _gradient_collector(corpus: Corpus, layers: Sequence[int], options: NoOption
 
 @measurement(
     "attention_gradients",
-    version=2,
+    version=3,
     head="needed",
     extent=block_layers,
-    reads=sample_view,
+    reads=_word_view,
     collector=_gradient_collector,
     shows=(
         Pivot(
@@ -75,13 +93,16 @@ def attention_gradients(context: ModelContext) -> Measured:
     """Gradient of the model's loss with respect to attention, to special and to other tokens.
 
     Raises:
-        NotServedError: no sentence fits into the window, or a masked model has no mask token.
+        NotServedError: no sentence fits into the window; or a masked model has no mask token, or
+            reads chats or other texts with special tokens.
     """
     from probes.extraction.reading.views import plain_text
     from probes.families.attention.head_maps import sample
 
+    if not context.model.causal and any(text.rendered for text in context.view.texts):
+        raise NotServedError("it reads in both directions, and would mask special tokens in texts")
     sentences = [context.corpus.splits["test"][i] for i in sample(context.corpus)]
-    places = [context.view.index[plain_text(sentence)] for sentence in sentences]
+    places = [context.view.index[_in_words(plain_text(sentence))] for sentence in sentences]
     values = context.of_texts("gradients")[places][:, [x - 1 for x in context.layers]]
     # Decoders have no separators; all models attend to the first and to other tokens.
     has_values = ~np.isnan(values[:, 0, [0, -1], 0]).any(1)

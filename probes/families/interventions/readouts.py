@@ -250,8 +250,8 @@ def loss_words(
 
     Words of whole texts are stretches between spaces; of chats, only those in messages. Only words
     with a letter count. Special tokens and the template are read but not scored, nor is a piece
-    that begins in the template. A causal model scores all words, a masked model a random sample
-    with at least one word per text.
+    that begins in the template or in blanks before a message. A causal model scores all words, a
+    masked model a random sample with at least one word per text.
     """
     rng, texts, words = np.random.default_rng(0), [], {}
     for sentence in sentences:

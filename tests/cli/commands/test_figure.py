@@ -50,6 +50,17 @@ def test_a_model_that_is_drawn_alone_keeps_its_colour(tmp_path, draws):
         assert dict(zip(scale["domain"], scale["range"], strict=True))["n"] == COLOURS[1]
 
 
+def test_a_plot_and_a_figure_of_one_task_have_the_colours_of_all_models(tmp_path, draws):
+    put(tmp_path, "m", "pos", 10)
+    for task in ("pos", "deprel"):
+        put(tmp_path, "n", task, 20)
+    _, figure, _ = draws("curves", tmp_path, "--task", "deprel")
+    plot = probes.load_results(tmp_path).plot("curves", task="deprel").to_dict()
+    for chart in (figure, plot):
+        scale = chart["layer"][1]["encoding"]["color"]["scale"]
+        assert dict(zip(scale["domain"], scale["range"], strict=True))["n"] == COLOURS[1]
+
+
 def test_records_that_cannot_stand_together_are_refused_in_one_line(tmp_path, draws):
     store_record(tmp_path, geometry(FLAT))
     other = geometry(FLAT, model="n", digest="n")

@@ -1,13 +1,17 @@
 """Gradients of attention, against transformers' own losses, maps and backward passes."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
-from measuring import measure
+from measuring import command_line, measure
+from plain_texts import write_table
 from tiny_models import build, save_tokenizer
 from tiny_readings import collected
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
+from probes.cli.main import main
 from probes.data.conllu_files import read_conllu
 from probes.data.sentence import Corpus
 from probes.examples.examples import NotServedError
@@ -161,3 +165,38 @@ def test_a_run_on_a_masked_model(gradients_run):
                 assert relative.value == pytest.approx(ratio, rel=1e-3)
                 assert relative.low < relative.value < relative.high
     assert rows.at("relative_gradient", 1, to="other tokens") is None
+
+
+def test_a_masked_model_predicts_some_words_of_a_whole_text(gradients_run, tmp_path):
+    """Of eight words one is masked, as it would be in a sentence of a treebank."""
+    model = AutoModelForMaskedLM.from_pretrained(gradients_run.model).eval()
+    tokenizer = AutoTokenizer.from_pretrained(gradients_run.model)
+    nouns = ("birds", "boats", "keys", "letters")
+    texts = [f"the old {x}  sing near the {y} again" for x in nouns for y in nouns]
+    splits = ("train", "train", "dev", "test") * 4
+    rows = [(x, f"{i // 4 % 2}", y) for i, (x, y) in enumerate(zip(texts, splits, strict=True))]
+    write_table(tmp_path / "texts.csv", rows)
+    settings = {"text": "text", "label": ("label",), "twins": 0}
+    record = measure(
+        "attention_gradients", gradients_run.model, tmp_path / "texts.csv", tmp_path, **settings
+    ).record
+    rng, found = np.random.default_rng(0), []
+    for text in texts[3::4]:
+        given, (word, *_) = tokenizer(text), rng.permutation(8)
+        at = [i for i, number in enumerate(given.word_ids()) if number == word]
+        found.append(by_hand(model, given["input_ids"], at, tokenizer.mask_token_id, 1, 1))
+    means = np.mean(found, axis=0)
+    for layer, (kind, name) in product((1, 2), enumerate(("first token", "separators"))):
+        gradient = record.rows.at("attention_gradient", layer, to=name)
+        assert gradient.value == pytest.approx(means[layer - 1, kind, 0], rel=1e-3)
+
+
+def test_a_masked_model_and_texts_with_special_tokens_are_refused(gradients_run, tmp_path, capsys):
+    splits = ("train", "train", "dev", "test") * 4
+    rows = [(f"[CLS] boat {i} [SEP]", f"{i // 4 % 2}", x) for i, x in enumerate(splits)]
+    write_table(tmp_path / "texts.csv", rows)
+    flags = ["--text", "text", "--label", "label", "--special-tokens"]
+    table = tmp_path / "texts.csv"
+    main(command_line("attention_gradients", gradients_run.model, table, tmp_path, *flags))
+    message = "it reads in both directions, and would mask special tokens in texts"
+    assert message in " ".join(capsys.readouterr().err.split())
