@@ -60,7 +60,7 @@ def test_a_table_for_a_paper(follow, tmp_path):
     table = (tmp_path / "table.tex").read_text()
     assert table.count(r"\toprule") == 1
     assert table.startswith(r"\begin{table}")
-    assert r"\scriptsize random &" in table  # twin, in the next line
+    assert r"\scriptsize random twin &" in table
     for name in ("heatmap.pdf", "curves.pdf"):
         assert (tmp_path / name).read_bytes().startswith(b"%PDF")
 
