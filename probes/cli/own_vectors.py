@@ -299,7 +299,7 @@ def _kind_and_labels(raw_labels: Sequence[Any], kind: str) -> tuple[Kind, list[A
                     f"Vectors: labels[{i}] is {label!r:.60}, with a class twice; give the names "
                     "of classes, not a 0 or 1 for each."
                 )
-        return "multi-label", [tuple(sorted(set(map(_class_name, x)))) for x in labels]
+        return "multi-label", [tuple(sorted(set(map(_label_name, x)))) for x in labels]
     # NaN is a missing label, and does not mean regression.
     fractions = (isinstance(x, float) and x == x and not x.is_integer() for x in labels)
     if kind == "regression" or (kind == "auto" and any(fractions)):
@@ -307,7 +307,7 @@ def _kind_and_labels(raw_labels: Sequence[Any], kind: str) -> tuple[Kind, list[A
         _require_all(f"a number up to {LARGEST_LABEL:g}", fit, labels)
         return "regression", list(map(float, labels))
     _require_all("a class", [not isinstance(x, _SETS) and _is_class(x) for x in labels], labels)
-    names = list(map(_class_name, labels))
+    names = list(map(_label_name, labels))
     if (n := len(set(names))) > MOST_CLASSES and any(isinstance(x, float) for x in labels):
         progress.warn(f"Vectors: {n:,} whole numbers are classes; kind='regression' predicts them")
     return "classification", names
@@ -320,7 +320,7 @@ def _is_class(label: object) -> bool:
     return is_whole or (isinstance(label, str) and bare(label).lower() not in ("", "nan"))
 
 
-def _class_name(label: object) -> str:
+def _label_name(label: object) -> str:
     """The name of a class; 1, 1.0 and True are one."""
     label = plain(label)
     return bare(str(int(label) if isinstance(label, (bool, float)) else label))

@@ -264,7 +264,7 @@ def options_of(config: RunConfig, name: str) -> Frozen:
         flag = f"--{name}-{field}".replace("_", "-")
         if fault == "is missing":
             raise UserError(f"--measurements {name}: it needs {flag}.") from error
-        raise UserError(f"{flag}{_in_words(value)}: {fault}.") from error
+        raise UserError(f"{flag}{_quoted_value(value)}: {fault}.") from error
 
 
 def _refusal(error: ValidationError) -> str:
@@ -272,8 +272,8 @@ def _refusal(error: ValidationError) -> str:
     field, value, fault = first_fault(error)
     if field not in RunConfig.model_fields:
         return f"unknown setting {field!r}. {did_you_mean(field, RunConfig.model_fields)}"
-    return f"--{field.replace('_', '-')}{_in_words(value)}: {fault}."
+    return f"--{field.replace('_', '-')}{_quoted_value(value)}: {fault}."
 
 
-def _in_words(value: object) -> str:
+def _quoted_value(value: object) -> str:
     return "" if value in ((), []) else f" {quoted(value)}"

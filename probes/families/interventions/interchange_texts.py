@@ -66,14 +66,14 @@ class TextStates(NamedTuple):
 
         prompts, examples = text_prompts(context, task, split, _DRAWN * n, FLAG)
         classes = task.examples.targets(split)[examples]
-        chosen = _in_turn([document for document, _ in prompts.units], classes)[:n]
+        chosen = _balanced_order([document for document, _ in prompts.units], classes)[:n]
         prompts, classes = prompts.some(chosen), classes[chosen]
         collector = ContinuationLogits(prompts.ends, prompts.columns, context.layers, None)
         (logits,), states = collector.read(context, prompts.texts)
         return cls(prompts, classes, states[:, :, 0], logits[:, 0] - logits[:, 1])
 
 
-def _in_turn(documents: Sequence[str], classes: Ints) -> Ints:
+def _balanced_order(documents: Sequence[str], classes: Ints) -> Ints:
     """Numbers of texts, in turn of either class; of each, one of every document, then a second."""
 
     def stable(names: Iterable[Hashable]) -> Ints:

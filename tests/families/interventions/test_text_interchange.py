@@ -141,7 +141,13 @@ def test_sources_are_no_bases_where_others_are_left():
 
 def test_classes_take_turns_and_documents_come_once_before_they_come_twice():
     classes = np.array([1, 1, 0, -1, 1, 0])
-    assert module._in_turn(["a", "a", "b", "c", "d", "b"], classes).tolist() == [0, 2, 4, 5, 1]
+    assert module._balanced_order(["a", "a", "b", "c", "d", "b"], classes).tolist() == [
+        0,
+        2,
+        4,
+        5,
+        1,
+    ]
 
 
 @pytest.mark.parametrize("kind", ["balanced", "a tenth", "documents"])
@@ -165,7 +171,7 @@ def test_sources_add_no_effect_of_their_own(kind, monkeypatch):
             log_odds, is_many = log_odds + 2 * rng.normal(size=600)[document], is_many[document]
         drawn = rng.permutation(600)
         classes = is_many[drawn].astype(int)
-        chosen = module._in_turn(document[drawn].tolist(), classes)[: 2 * n]
+        chosen = module._balanced_order(document[drawn].tolist(), classes)[: 2 * n]
         pool = drawn[chosen]
         sources = {own: module._sources(classes[chosen], n, own_class=own) for own in (False, True)}
         units = [(str(document[i]), str(document[i])) for i in pool]
