@@ -54,28 +54,6 @@ def messages_are_shown(monkeypatch):
     monkeypatch.setattr(progress, "verbose", False)
 
 
-PUBLISHED_LINEAR = "57076dbcbc4c9d27fd938fda1bfea0e65cfc4fa511ba970c337d0cf56f1f3bb5"
-"""Digest of the specification of linear probes in published records."""
-
-
-@pytest.fixture(scope="session", autouse=True)
-def published_records_are_current():
-    """Copies of published records are current in tests, until these are made by this version."""
-    from probes.frames import record_status
-    from probes.records.probe_spec import PROBES
-
-    why_outdated = record_status._why_outdated
-
-    def without_what_is_published(definition, last_sources):
-        if definition.probe_digest == PUBLISHED_LINEAR:
-            definition = definition._replace(probe_digest=PROBES["linear"].digest)
-        return why_outdated(definition, last_sources)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(record_status, "_why_outdated", without_what_is_published)
-        yield
-
-
 @pytest.fixture(scope="module", autouse=True)
 def earlier_objects_are_no_garbage():
     """Collections do not go through what was imported and made before a module of tests."""

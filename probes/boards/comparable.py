@@ -20,7 +20,7 @@ from probes.common.grouping import grouped
 from probes.common.terminal import progress
 from probes.extraction.models.model_names import is_twin_name
 from probes.frames.header_columns import values
-from probes.frames.record_status import reasons_left_out, why_outdated
+from probes.frames.record_status import why_outdated
 from probes.frames.record_validation import read_validated
 from probes.records.header import ModelRecord
 from probes.records.record import Record, short_digest
@@ -165,8 +165,7 @@ def twins_beside(record: Record, path: Path, *, same_unit: bool = False) -> dict
     files = sorted(folder.parents[1].glob(names)) if len(folder.parents) > 1 else []
     records = read_records(files, lambda path: _read_twin(path, file_state(path)))
     for path, twin in twins_of(record, records).items():
-        (reason,) = reasons_left_out([why_outdated(twin)], [path])
-        if reason:
+        if reason := why_outdated(twin):
             _say_once(f"left out records of a random twin in {path.parent}: {reason}")
             del records[path]
     return twins_of(record, records)

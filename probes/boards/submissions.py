@@ -28,7 +28,7 @@ from probes.extraction.reading.views import ViewName
 from probes.frames.frame import IDENTITY, frame_of_files
 from probes.frames.header_columns import values
 from probes.frames.joined_results import results_with_evidence
-from probes.frames.record_status import reasons_left_out, reasons_outdated
+from probes.frames.record_status import reasons_outdated
 from probes.frames.record_validation import read_validated
 from probes.measurements.plugin_keys import source_of
 from probes.probing.recomputed_records import number_text, require_recomputed, why_not_recomputed
@@ -120,8 +120,7 @@ def by_submission(records: Mapping[Path, R]) -> dict[Path, dict[Path, R]]:
 def _used_results(all_records: Mapping[Path, Record]) -> tuple[dict[Path, Result], list[LeftOff]]:
     frame = frame_of_files(all_records)
     records = frame.records()
-    left_out = reasons_left_out(reasons_outdated(frame.headers), list(records))
-    outdated = dict(zip(records, left_out, strict=True))
+    outdated = dict(zip(records, reasons_outdated(frame.headers), strict=True))
     reasons = {path: why_not_recomputed(x, path) or outdated[path] for path, x in records.items()}
     counting = {path: record for path, record in records.items() if not reasons[path]}
     for path, record in counting.items():

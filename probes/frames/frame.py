@@ -30,7 +30,7 @@ from probes.common.errors import DiskError, UserError, counted
 from probes.common.files import default_cache, published, sha256
 from probes.common.terminal import progress
 from probes.frames.header_columns import HEADER_KINDS, NUMBER, TEXT, WHOLE, values
-from probes.frames.record_status import reasons_left_out, reasons_outdated
+from probes.frames.record_status import reasons_outdated
 from probes.frames.record_validation import validated
 from probes.measurements.measurement import measurements as loaded_measurements
 from probes.measurements.plugin_keys import RULES_OF_KEYS
@@ -212,8 +212,7 @@ def frame_of_files(records: Mapping[Path, Record]) -> RecordFrame:
 
 def _current(frame: RecordFrame, *, say: bool) -> RecordFrame:
     """The records that are current; a message counts the others."""
-    outdated = reasons_outdated(frame.headers)
-    reasons = reasons_left_out(outdated, frame.paths)
+    reasons = reasons_outdated(frame.headers)
     if say and (kinds := Counter(filter(None, reasons))):
         for path, reason in zip(frame.paths, reasons, strict=True):
             if reason:
@@ -224,12 +223,6 @@ def _current(frame: RecordFrame, *, say: bool) -> RecordFrame:
             f"left out {counted(kinds.total(), 'record')} that this version would compute "
             f"differently ({'; '.join(first)}); run their commands again, or load the plug-in that "
             "they come from (-v lists them)"
-        )
-    n_shown = sum(map(bool, outdated)) - sum(map(bool, reasons))
-    if say and n_shown:
-        progress.say(
-            f"{counted(n_shown, 'published record')} of probes with an earlier specification: "
-            "shown, since there are no others"
         )
     # Typed, since an empty list would select no columns.
     is_current = pd.Series([not x for x in reasons], frame.headers.index, dtype=bool)

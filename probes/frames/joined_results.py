@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from probes.common.errors import UserError
 from probes.frames.header_columns import evidence_key
-from probes.frames.record_status import reasons_left_out, reasons_outdated
+from probes.frames.record_status import reasons_outdated
 from probes.frames.record_validation import as_result, read_validated
 from probes.measurements.measurement import get_measurement, measurements
 from probes.records.record import Record, completeness
@@ -80,8 +80,7 @@ def read_result(path: Path) -> Result:
     result = as_result(record, path)
     paths = (other for other in record_paths(path.parent) if other != path)
     records = {path: result, **read_records(paths, read_validated)}
-    outdated = reasons_outdated(frame_of(numbered(records.values())).headers)
-    reasons = reasons_left_out(outdated, list(records))
+    reasons = reasons_outdated(frame_of(numbered(records.values())).headers)
     by_path = dict(zip(records, reasons, strict=True))
     if by_path[path]:
         raise UserError(f"{path}: {by_path[path]}; run its command again.")

@@ -12,9 +12,8 @@ of the record written last are current.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from operator import itemgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from probes.frames.header_columns import values
@@ -22,7 +21,6 @@ from probes.measurements.measurement import get_measurement, measurements
 from probes.measurements.plugin_keys import REGISTRIES
 from probes.records.probe_spec import PROBES
 from probes.records.record import Record
-from probes.records.record_files import are_published
 from probes.tasks.builtin import version_of
 from probes.tasks.task import plain_name
 
@@ -32,9 +30,6 @@ if TYPE_CHECKING:
 
 Part = tuple[str, str]
 """The kind and name of a task, metric, probe family or measurement."""
-
-_OTHER_SPECIFICATION = "another specification of the"
-"""Beginning of the reason that published results are shown in spite of."""
 
 
 class Definition(NamedTuple):
@@ -76,21 +71,6 @@ def reasons_outdated(headers: pd.DataFrame) -> list[str]:
     return [reasons[x] for x in definitions]
 
 
-def reasons_left_out(reasons: Sequence[str], paths: Sequence[Path]) -> list[str]:
-    """The reasons for which outdated records are left out; empty for those that are shown.
-
-    Published results alone are shown although probes have other specifications now: they are
-    compared with one another until they are made again.
-
-    Args:
-        reasons: why each record is outdated, empty if it is current.
-        paths: their files.
-    """
-    if any(reasons) and all(are_published(paths)):
-        return ["" if x.startswith(_OTHER_SPECIFICATION) else x for x in reasons]
-    return list(reasons)
-
-
 def _why_outdated(definition: Definition, last_sources: Mapping[Part, str]) -> str:
     recorded_sources = _sources(definition.sources)
     for kind, name in dict.fromkeys((*recorded_sources, *_parts(definition))):
@@ -112,7 +92,7 @@ def _why_outdated(definition: Definition, last_sources: Mapping[Part, str]) -> s
         if version_now not in (None, recorded_version):
             return f"{name}: version {recorded_version}, now {version_now}"
     if probe in PROBES and PROBES[probe].digest != definition.probe_digest:
-        return f"{_OTHER_SPECIFICATION} {probe} probe"
+        return f"another specification of the {probe} probe"
     # Whether the key of a measurement covers those of scores is known only if it is loaded.
     if definition.key_follows or measurement not in measurements:
         return ""

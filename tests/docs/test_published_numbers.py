@@ -1,7 +1,7 @@
 """Tables and pictures on pages are the output of commands, which a comment above each one names.
 
 The commands read published results, so a number on a page cannot differ from its record. Decimals
-in the text of the results page stand in one of its tables.
+in the text of the course stand in one of its tables.
 """
 
 import contextlib
@@ -17,7 +17,6 @@ from killing import ROOT
 from typesetting import NO_LATEX, SIGNS, typeset
 
 from probes.__main__ import main
-from probes.cli.results import load_results
 from probes.records.record_files import read_record
 from probes.tables.printing import TIE
 
@@ -114,23 +113,6 @@ def test_every_picture_is_on_a_page():
     }
 
 
-def test_the_falls_towards_the_top_are_those_of_the_records():
-    """From the best layer to the last, in points; the greatest and the least of four tasks."""
-    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    falls = {}
-    for result in load_results(ROOT / "results/published/*/ewt").results:
-        about = result.probe.family, result.task.name in ("pos", "chunking", "depth", "srl")
-        if about == ("linear", True):
-            fall = result.score(result.best_layer) - result.score(result.model.n_layers)
-            falls.setdefault(result.model.name, []).append(round(100 * fall))
-    ends = {name: (min(of), max(of)) for name, of in falls.items()}
-    (least, most), (low, high), (first, last) = (
-        ends[name] for name in ("all-mpnet-base-v2", "all-MiniLM-L6-v2", "gemma-3-270m")
-    )
-    said = f"by {least} to {most} points in mpnet, {low} to {high} in MiniLM and {first} to {last} in the"
-    assert said in " ".join(page.split())
-
-
 def prose(text):
     """A page without its tables, code, comments, addresses and versions."""
     text = re.sub(r"(?m)^(?:    |\|).*$", "", COMMENT.sub("", text))
@@ -141,12 +123,9 @@ def decimals(text):
     return [x.removeprefix("0") for x in re.findall(r"\d*\.\d+", text)]
 
 
-@pytest.mark.parametrize("name", ["results.md", "course.md"])
-def test_numbers_in_the_text_stand_in_a_tested_table(name):
-    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
-    tables = " ".join(table for _, table in COMMENT.findall(page))
-    if name == "course.md":
-        tables += " ".join(costs_of_parts())
+def test_numbers_in_the_text_of_the_course_stand_in_its_tables():
+    page = (ROOT / "docs" / "course.md").read_text(encoding="utf-8")
+    tables = " ".join([*(table for _, table in COMMENT.findall(page)), *costs_of_parts()])
     known = {*decimals(tables)}
     assert known
     assert [x for x in decimals(prose(page)) if x not in known] == []

@@ -1,0 +1,128 @@
+"""What the page of results says: every number is printed by a command, or counted from records.
+
+Sources of a paragraph are the tables of its section, each under the comment with its command, and
+what comments above the paragraph name. Each conclusion names its test, and what would refute it.
+"""
+
+import re
+import shlex
+from functools import cache, partial
+from glob import glob
+from typing import NamedTuple
+
+import pytest
+from killing import ROOT
+
+from probes.__main__ import main
+from probes.cli.results import load_results
+
+PAGE = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+
+SOURCE = re.compile(r"<!-- from: (.+?) -->")
+
+TABLE = re.compile(r"<!-- python -m probes .+? -->\n((?:\|.+\n)+)")
+"""One that another test compares with what its command prints."""
+
+NUMBER = re.compile(r"(?<![\w.,])\d*(?:,\d{3})*\.?\d+(?![\w])")
+
+NO_RESULTS = re.compile(
+    r"`[^`]*`|\]\([^)]*\)|!\[[^]]*\]|<!--.*?-->"  # Code, addresses, pictures, comments
+    r"|\bGemma 3 270M|\b(?:MiniLM|L6|v2|r2)\S*|\b(?:19|20)\d\d[ab]?\b|arXiv \S+"  # Names, years
+    r"|\b95 %|\b4 bits|\bPrimer [\d.]+|\bversion \d"
+)
+"""What has digits without being a result."""
+
+
+class Paragraph(NamedTuple):
+    """A paragraph or list: its own sources, the tables of its section, and its text."""
+
+    sources: list[str]
+    tables: str
+    text: str
+
+
+def paragraphs():
+    """All of the page but tables, pictures, headings and code."""
+    for section in re.split(r"(?m)^## ", PAGE):
+        tables = " ".join(table for table in TABLE.findall(section))
+        for block in re.split(r"\n\s*\n", section):
+            lines = block.splitlines()
+            while lines and re.match(r"\||#|\s{4}|!\[|\*[^*]|<!-- python", lines[0]):
+                lines.pop(0)
+            if text := "\n".join(lines):
+                yield Paragraph(SOURCE.findall(text), tables, NO_RESULTS.sub("", text))
+
+
+def numbers(text):
+    """Numbers as they are written, without the sign and a leading zero."""
+    plain = text.replace("−", "-").replace("&lt;", "<")
+    return {re.sub(r"^0(?=\.)", "", x) for x in NUMBER.findall(plain)}
+
+
+@cache
+def results_of(corpus):
+    return load_results(ROOT / f"results/published/*/{corpus}").results
+
+
+def models():
+    """Layers and widths."""
+    for result in results_of("sample"):
+        yield f"{result.model.n_layers} {result.model.hidden_size}"
+
+
+def falls(corpus):
+    """How far scores fall from the best layer to the last, in points: for each model the least
+    and the most of `pos`, `chunking`, `depth` and `srl`.
+    """
+    tasks = ("pos", "chunking", "depth", "srl")
+    of_models = {}
+    for result in results_of(corpus):
+        if result.probe.family == "linear" and result.task.name in tasks:
+            fall = result.score(result.best_layer) - result.score(result.model.n_layers)
+            of_models.setdefault(result.model.name, []).append(round(100 * fall))
+    return [f"{name} {min(fall)} to {max(fall)}" for name, fall in of_models.items()]
+
+
+COUNTED = {
+    "models": models,
+    "falls on ewt": partial(falls, "ewt"),
+    "falls on sample": partial(falls, "sample"),
+}
+"""Sources other than commands: functions that yield the numbers."""
+
+
+def printed(command, read_output):
+    words = [sorted(glob(word)) or [word] for word in shlex.split(command)[3:]]
+    assert main([*(each for several in words for each in several)]) == 0
+    return read_output().out
+
+
+PARAGRAPHS = [pytest.param(x, id=" ".join(x.text.split()[:5])) for x in paragraphs()]
+
+
+@pytest.mark.parametrize("paragraph", PARAGRAPHS)
+def test_numbers_of_a_paragraph_are_those_of_its_sources(paragraph, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    known = numbers(paragraph.tables)
+    for source in paragraph.sources:
+        if source.startswith("python -m probes "):
+            known |= numbers(printed(source, capsys.readouterr))
+        else:
+            known |= numbers(" ".join(COUNTED[source]()))
+    assert numbers(paragraph.text) - known == set()
+
+
+def test_numbers_are_found():
+    text = NO_RESULTS.sub("", "At layer 14 of Gemma 3 270M (Rogers et al. 2020), .5 to 75.7 ± 8.6")
+    assert numbers(text) == {"14", ".5", "75.7", "8.6"}
+    assert len([x for x in paragraphs() if numbers(x.text)]) >= 10
+
+
+def test_each_conclusion_names_its_test_and_what_would_refute_it():
+    *sections, _ = re.split(r"(?m)^## ", PAGE)[1:]
+    assert len(sections) >= 6
+    for section in sections:
+        assert TABLE.search(section), section[:40]
+        assert section.count("**Tested") == 1, section[:40]
+        assert re.search(r"\*\*(It|They) would be (refuted|decided)\*\*", section), section[:40]
+    assert len(PAGE.splitlines()) <= 250
