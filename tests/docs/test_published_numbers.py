@@ -51,7 +51,8 @@ def test_a_table_is_the_output_of_its_command(command, table, monkeypatch, capsy
     run_command(command)
     # Editors like to replace no-break spaces.
     printed = capsys.readouterr().out.replace(TIE, " ").splitlines()
-    assert [x for x in table.replace(TIE, " ").splitlines() if x not in printed] == []
+    remaining = iter(printed)  # Rows may be left out, but keep their order.
+    assert [x for x in table.replace(TIE, " ").splitlines() if x not in remaining] == []
 
 
 def test_tables_are_found():
