@@ -164,26 +164,23 @@ def is_above_0(cell):
 
 
 def test_the_example_of_interchange_is_the_published_one():
-    (path,) = (ROOT / "results" / "published").glob("gemma-*/clams-en-three-*/interchange-*.json")
-    values = {
+    (path,) = (ROOT / "results" / "published").glob("gemma-*/clams-en/interchange-*.json")
+    flipped = {
         (row.layer, row.axes["position"], row.axes["direction"]): row
         for row in read_record(path).rows.with_metric("flipped")
         if row.axes.get("paradigm") == "en.obj_rel_across_anim" and row.axes["answers"] == "own"
     }
-
-    def said(layer, position, direction):
-        row = values[layer, position, direction]
-        half = "" if row.interval is None else f" ± {50 * (row.interval[1] - row.interval[0]):.0f}"
-        return f"{100 * row.value:.0f}{half}"
-
     noun, last = 2, 6
     page = (ROOT / "docs" / "interventions.md").read_text(encoding="utf-8")
     for layer in (0, 7, 10, 13, 14, 18):
         place = noun if layer <= 13 else last
-        cells = [
-            said(layer, noun, "whole"),
-            said(layer, last, "whole"),
-            said(layer, place, "mean difference"),
-            said(layer, place, "random"),
+        rows = [flipped[layer, position, "whole"] for position in (noun, last)]
+        rows += [
+            flipped[layer, place, direction]
+            for direction in ("mean difference", "shuffled classes", "random")
         ]
-        assert f"| {layer} | {' | '.join(cells)} |" in page
+        cells = " | ".join(f"{100 * row.value:.0f}" for row in rows)
+        assert f"| {layer} | {cells} |" in page
+        assert {(row.n, row.interval) for row in rows} == {(20, None)}
+    between = [flipped[layer, i, "whole"].value for layer in range(19) for i in range(3, last)]
+    assert 0.1 < max(between) <= 0.15

@@ -6,6 +6,7 @@ what comments above the paragraph name. Each conclusion names its test, and what
 
 import re
 import shlex
+from collections import defaultdict
 from functools import cache, partial
 from glob import glob
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from killing import ROOT
 
 from probes.__main__ import main
 from probes.cli.results import load_results
+from probes.records.record_files import read_record
 
 PAGE = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
 
@@ -126,3 +128,46 @@ def test_each_conclusion_names_its_test_and_what_would_refute_it():
         assert section.count("**Tested") == 1, section[:40]
         assert re.search(r"\*\*(It|They) would be (refuted|decided)\*\*", section), section[:40]
     assert len(PAGE.splitlines()) <= 250
+
+
+INTERCHANGED_LAYERS = 0, 9, 12, 13, 14, 15, 18
+
+
+@cache
+def flipped():
+    """Flipped answers (a fraction), by paradigm, position and layer: whole states of Gemma."""
+    (path,) = (ROOT / "results/published").glob("gemma-*/clams-en/interchange-*.json")
+    shares = defaultdict(lambda: defaultdict(dict))
+    for row in read_record(path).rows.with_metric("flipped"):
+        if row.axes["direction"] == "whole" and "paradigm" in row.axes:
+            shares[row.axes["paradigm"]][row.axes["position"]][row.layer] = row.value
+    return shares
+
+
+def first_layers_of_the_last_token():
+    """Where its state flips more answers than that of the word that differs, by paradigm."""
+    for paradigm, positions in flipped().items():
+        noun, last = positions[min(positions)], positions[max(positions)]
+        if noun is not last:
+            yield paradigm, min(layer for layer in noun if last[layer] > noun[layer])
+
+
+def test_interchange_says_where_the_number_goes():
+    verbs, reflexives = [], []
+    for paradigm, layer in first_layers_of_the_last_token():
+        (reflexives if "reflexive" in paradigm else verbs).append(layer)
+    assert verbs == [14] * 6
+    assert reflexives == [10] * 3
+    means = {
+        name: [
+            sum(end(flipped()[x])[layer] for x, at in first_layers_of_the_last_token() if at == 14)
+            / 6
+            for layer in INTERCHANGED_LAYERS
+        ]
+        for name, end in (
+            ("the noun", lambda positions: positions[min(positions)]),
+            ("the last word", lambda positions: positions[max(positions)]),
+        )
+    }
+    for name, row in means.items():
+        assert f"| {name} | {' | '.join(f'{100 * x:.0f}' for x in row)} |" in PAGE
