@@ -40,7 +40,6 @@ NOT_SHOWN = {
     "model_similarity": {"cka test"},
     "ablation": {"cosine test", "unbiased_cka test", "ablation_drop dev", "loss_increase dev"},
     "erasure": {"cosine test", "unbiased_cka test", "erased_rank train", "erased_variance train"},
-    "interchange": {"interchange_accuracy test"},
     "cloze": {"answer_threshold train"},
     "attention": {"special test", "relation dev", "uas dev", "uuas dev"},
 }
