@@ -46,7 +46,7 @@ class Paragraph(NamedTuple):
 def paragraphs():
     """All of the page but tables, pictures, headings and code."""
     for section in re.split(r"(?m)^## ", PAGE):
-        tables = " ".join(table for table in TABLE.findall(section))
+        tables = " ".join(TABLE.findall(section))
         for block in re.split(r"\n\s*\n", section):
             lines = block.splitlines()
             while lines and re.match(r"\||#|\s{4}|!\[|\*[^*]|<!-- python", lines[0]):
@@ -59,6 +59,12 @@ def numbers(text):
     """Numbers as they are written, without the sign and a leading zero."""
     plain = text.replace("−", "-").replace("&lt;", "<")
     return {re.sub(r"^0(?=\.)", "", x) for x in NUMBER.findall(plain)}
+
+
+def rows_of(pattern, metric):
+    """Rows of the one published record whose path matches."""
+    (path,) = (ROOT / "results/published").glob(f"{pattern}-????????.json")
+    return read_record(path).rows.with_metric(metric)
 
 
 @cache
@@ -87,8 +93,7 @@ def falls(corpus):
 
 def paradigms_of_clams():
     """Accuracies of Gemma in its two lowest paradigms, which are of polarity items."""
-    (path,) = (ROOT / "results/published").glob("gemma-*/clams-en/pairs-*.json")
-    rows = read_record(path).rows.with_metric("pair_accuracy")
+    rows = rows_of("gemma-*/clams-en/pairs", "pair_accuracy")
     accuracies = {row.axes["paradigm"]: row.value for row in rows if "paradigm" in row.axes}
     lowest = sorted(accuracies, key=accuracies.__getitem__)[:2]
     assert all("npi" in paradigm for paradigm in lowest)
@@ -97,16 +102,14 @@ def paradigms_of_clams():
 
 def edges_of_trees():
     """UUAS of MiniLM's embeddings and of its last layer, at the reported rank."""
-    (path,) = (ROOT / "results/published").glob("all-MiniLM-*/sample/structure-*.json")
-    for row in read_record(path).rows.with_metric("uuas"):
+    for row in rows_of("all-MiniLM-*/sample/structure", "uuas"):
         if row.split == "test" and row.axes == {"rank": 64} and row.layer in (0, 6):
             yield f"{100 * row.value:.1f}"
 
 
 def answers_of_interchange():
     """Answers in paradigms that separate a verb from its subject."""
-    (path,) = (ROOT / "results/published").glob("gemma-*/clams-en/interchange-*.json")
-    for row in read_record(path).rows.with_metric("flipped"):
+    for row in rows_of("gemma-*/clams-en/interchange", "flipped"):
         if re.search(r"obj_rel_\w*across|prep", row.axes.get("paradigm", "")):
             yield str(row.n)
 
@@ -122,7 +125,7 @@ COUNTED = {
 """Sources other than commands: functions that yield the numbers."""
 
 
-def printed(command, read_output):
+def output_of(command, read_output):
     words = [sorted(glob(word)) or [word] for word in shlex.split(command)[3:]]
     assert main([*(each for several in words for each in several)]) == 0
     return read_output().out
@@ -137,7 +140,7 @@ def test_numbers_of_a_paragraph_are_those_of_its_sources(paragraph, monkeypatch,
     known = numbers(paragraph.tables)
     for source in paragraph.sources:
         if source.startswith("python -m probes "):
-            known |= numbers(printed(source, capsys.readouterr))
+            known |= numbers(output_of(source, capsys.readouterr))
         else:
             known |= numbers(" ".join(COUNTED[source]()))
     assert numbers(paragraph.text) - known == set()
@@ -163,11 +166,10 @@ INTERCHANGED_LAYERS = 0, 9, 12, 13, 14, 15, 18
 
 
 @cache
-def flipped():
+def flipped_answers():
     """Flipped answers (a fraction), by paradigm, position and layer: whole states of Gemma."""
-    (path,) = (ROOT / "results/published").glob("gemma-*/clams-en/interchange-*.json")
     shares = defaultdict(lambda: defaultdict(dict))
-    for row in read_record(path).rows.with_metric("flipped"):
+    for row in rows_of("gemma-*/clams-en/interchange", "flipped"):
         if row.axes["direction"] == "whole" and "paradigm" in row.axes:
             shares[row.axes["paradigm"]][row.axes["position"]][row.layer] = row.value
     return shares
@@ -175,7 +177,7 @@ def flipped():
 
 def first_layers_of_the_last_token():
     """Where its state flips more answers than that of the word that differs, by paradigm."""
-    for paradigm, positions in flipped().items():
+    for paradigm, positions in flipped_answers().items():
         noun, last = positions[min(positions)], positions[max(positions)]
         if noun is not last:
             yield paradigm, min(layer for layer in noun if last[layer] > noun[layer])
@@ -189,7 +191,11 @@ def test_interchange_says_where_the_number_goes():
     assert reflexives == [10] * 3
     means = {
         name: [
-            sum(end(flipped()[x])[layer] for x, at in first_layers_of_the_last_token() if at == 14)
+            sum(
+                end(flipped_answers()[x])[layer]
+                for x, at in first_layers_of_the_last_token()
+                if at == 14
+            )
             / 6
             for layer in INTERCHANGED_LAYERS
         ]
