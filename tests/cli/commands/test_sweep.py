@@ -124,6 +124,20 @@ def test_the_sweep_of_the_literature_is_valid():
         assert all(name.count("/") == 1 for name in run.models)
 
 
+def test_the_sweep_of_the_published_results_is_valid(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    treebanks = [
+        f"pud/{language}_pud-ud-test.conllu" for language in ("en", "de", "fr", "fi", "hi")
+    ]
+    for file in (*treebanks, "cities.csv", "negated.csv", "numbers.csv"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).touch()
+    corpora = [run.config.corpus for run in read_sweep(ROOT / "sweeps" / "published.toml", {})]
+    assert corpora[:4] == [("sample",)] * 4
+    assert tuple(treebanks) in corpora
+    assert corpora[-1] == ("ewt",)
+
+
 @pytest.fixture
 def sweep(tiny_bert, tmp_path, monkeypatch, capsys):
     """Runs a sweep of two folders' models; returns the status, what was printed and what was said."""
