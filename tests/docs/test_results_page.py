@@ -108,10 +108,19 @@ def edges_of_trees():
 
 
 def answers_of_interchange():
-    """Answers in paradigms that separate a verb from its subject."""
-    for row in rows_of("gemma-*/clams-en/interchange", "flipped"):
-        if re.search(r"obj_rel_\w*across|prep", row.axes.get("paradigm", "")):
-            yield str(row.n)
+    """Answers in paradigms that separate a verb from its subject: those that were right, all of
+    them, and how many follow the noun or the last word at layers 13 and 14.
+    """
+    paradigms = [name for name, layer in first_layers_of_the_last_token("flipped") if layer == 14]
+    for metric in ("flipped", "log_odds_ratio"):
+        rows = rows_of("gemma-*/clams-en/interchange", metric)
+        n = {row.axes["paradigm"]: row.n for row in rows if row.axes.get("paradigm") in paradigms}
+        yield str(sum(n.values()))
+        for end in (min, max) if metric == "flipped" else ():
+            for layer in (13, 14):
+                shares = effects(metric)
+                follow = (n[x] * shares[x][end(shares[x])][layer] for x in paradigms)
+                yield f"{sum(follow):.0f}"
 
 
 COUNTED = {
@@ -166,18 +175,18 @@ INTERCHANGED_LAYERS = 0, 9, 12, 13, 14, 15, 18
 
 
 @cache
-def flipped_answers():
-    """Flipped answers (a fraction), by paradigm, position and layer: whole states of Gemma."""
+def effects(metric):
+    """Effects of whole states of Gemma, by paradigm, position and layer."""
     shares = defaultdict(lambda: defaultdict(dict))
-    for row in rows_of("gemma-*/clams-en/interchange", "flipped"):
+    for row in rows_of("gemma-*/clams-en/interchange", metric):
         if row.axes["direction"] == "whole" and "paradigm" in row.axes:
             shares[row.axes["paradigm"]][row.axes["position"]][row.layer] = row.value
     return shares
 
 
-def first_layers_of_the_last_token():
-    """Where its state flips more answers than that of the word that differs, by paradigm."""
-    for paradigm, positions in flipped_answers().items():
+def first_layers_of_the_last_token(metric):
+    """Where its state has a larger effect than that of the word that differs, by paradigm."""
+    for paradigm, positions in effects(metric).items():
         noun, last = positions[min(positions)], positions[max(positions)]
         if noun is not last:
             yield paradigm, min(layer for layer in noun if last[layer] > noun[layer])
@@ -185,15 +194,18 @@ def first_layers_of_the_last_token():
 
 def test_interchange_says_where_the_number_goes():
     verbs, reflexives = [], []
-    for paradigm, layer in first_layers_of_the_last_token():
+    for paradigm, layer in first_layers_of_the_last_token("flipped"):
         (reflexives if "reflexive" in paradigm else verbs).append(layer)
     assert verbs == [14] * 6
     assert reflexives == [10] * 3
+    log_odds = dict(first_layers_of_the_last_token("log_odds_ratio"))
+    of_verbs = [log_odds[x] for x, at in first_layers_of_the_last_token("flipped") if at == 14]
+    assert sorted(of_verbs) == [0] + [14] * 5  # In one, the noun has no effect.
     means = {
         name: [
             sum(
-                end(flipped_answers()[x])[layer]
-                for x, at in first_layers_of_the_last_token()
+                end(effects("flipped")[x])[layer]
+                for x, at in first_layers_of_the_last_token("flipped")
                 if at == 14
             )
             / 6
