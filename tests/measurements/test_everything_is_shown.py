@@ -41,6 +41,7 @@ NOT_SHOWN = {
     "ablation": {"cosine test", "unbiased_cka test", "ablation_drop dev", "loss_increase dev"},
     "erasure": {"cosine test", "unbiased_cka test", "erased_rank train", "erased_variance train"},
     "cloze": {"answer_threshold train"},
+    "corpus_transfer": {"examples_without_label test"},  # A note says it.
     "attention": {"special test", "relation dev", "uas dev", "uuas dev"},
 }
 """What is deliberately in the CSV file alone, or decides what is marked: metrics and splits."""
