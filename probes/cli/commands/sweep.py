@@ -130,18 +130,27 @@ def read_sweep(path: Path, overriding: Mapping[str, object]) -> list[SweepRun]:
 
 def _arguments(table: Mapping[str, Any]) -> Iterator[str]:
     """The command line of a run."""
+    without_value = {
+        flag
+        for action in build_parser()._actions
+        if action.nargs == 0
+        for flag in action.option_strings
+    }
     for name, value in table.items():
         if name in NOT_OF_RUNS:
             raise UserError(f"{name}: not a setting of single runs; give it on the command line.")
         values = value if isinstance(value, list) else [value]
         if not all(isinstance(x, (str, int, float)) for x in values):
             raise UserError(f"{name} = {quoted(value)}: give text, a number, true or false.")
-        if value is True:
-            yield f"--{name}"
-        elif value is not False and name in SEVERAL:
-            yield from (f"--{name}", *map(str, values))
-        elif value is not False:
-            yield f"--{name}={','.join(map(str, values))}"
+        flag = f"--{name}"
+        texts = [str(x).lower() if isinstance(x, bool) else str(x) for x in values]
+        if isinstance(value, bool) and flag in without_value:
+            if value:
+                yield flag
+        elif name in SEVERAL:
+            yield from (flag, *texts)
+        else:
+            yield f"{flag}={','.join(texts)}"
 
 
 def _measure_run(run: SweepRun) -> dict[str, str]:

@@ -76,6 +76,13 @@ structure-ranks = [1, 2]
     )
 
 
+def test_options_with_a_value_may_be_true_or_false(runs):
+    (run,) = runs(
+        GOOD + 'measurements = "pairs"\npairs-malformed = true\npairs-word-ends = false\n'
+    )
+    assert run.config.options == {"pairs": {"malformed": "true", "word_ends": "false"}}
+
+
 def test_options_given_to_the_command_come_before_the_files(runs):
     text = 'output = "a"\nengine = "ray"\naddress = "auto"\n[[run]]\nmodel = "m"\n'
     (run,) = runs(text)
@@ -132,7 +139,9 @@ def test_the_sweep_of_the_published_results_is_valid(tmp_path, monkeypatch):
     for file in (*treebanks, "cities.csv", "negated.csv", "numbers.csv"):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).touch()
-    corpora = [run.config.corpus for run in read_sweep(ROOT / "sweeps" / "published.toml", {})]
+    published = read_sweep(ROOT / "sweeps" / "published.toml", {})
+    corpora = [run.config.corpus for run in published]
+    assert {"completion": {"malformed": "true"}} in [run.config.options for run in published]
     assert corpora[:4] == [("sample",)] * 4
     assert tuple(treebanks) in corpora
     assert corpora[-1] == ("ewt",)
