@@ -108,19 +108,16 @@ def edges_of_trees():
 
 
 def answers_of_interchange():
-    """Answers in paradigms that separate a verb from its subject: those that were right, all of
-    them, and how many follow the noun or the last word at layers 13 and 14.
+    """Answers in paradigms that separate a verb from its subject: all, those that were right, and
+    how many of these follow the noun and the last word at layers 13 and 14.
     """
-    paradigms = [name for name, layer in first_layers_of_the_last_token("flipped") if layer == 14]
-    for metric in ("flipped", "log_odds_ratio"):
-        rows = rows_of("gemma-*/clams-en/interchange", metric)
-        n = {row.axes["paradigm"]: row.n for row in rows if row.axes.get("paradigm") in paradigms}
-        yield str(sum(n.values()))
-        for end in (min, max) if metric == "flipped" else ():
-            for layer in (13, 14):
-                shares = effects(metric)
-                follow = (n[x] * shares[x][end(shares[x])][layer] for x in paradigms)
-                yield f"{sum(follow):.0f}"
+    of_verbs = paradigms_of_verbs()
+    yield str(sum(answers("log_odds_ratio")[x] for x in of_verbs))
+    yield str(sum(answers("flipped")[x] for x in of_verbs))
+    for end in (noun, last_token):
+        for layer in (13, 14):
+            follow = (answers("flipped")[x] * end("flipped", x)[layer] for x in of_verbs)
+            yield f"{sum(follow):.0f}"
 
 
 COUNTED = {
@@ -129,7 +126,6 @@ COUNTED = {
     "edges of trees": edges_of_trees,
     "models": models,
     "falls on ewt": partial(falls, "ewt"),
-    "falls on sample": partial(falls, "sample"),
 }
 """Sources other than commands: functions that yield the numbers."""
 
@@ -175,46 +171,68 @@ INTERCHANGED_LAYERS = 0, 9, 12, 13, 14, 15, 18
 
 
 @cache
+def interchange_rows(metric):
+    """Rows of paradigms in which Gemma's whole states were exchanged."""
+    rows = rows_of("gemma-*/clams-en/interchange", metric)
+    return [x for x in rows if x.axes["direction"] == "whole" and "paradigm" in x.axes]
+
+
+def answers(metric):
+    """How many answers a metric is about, by paradigm."""
+    return {row.axes["paradigm"]: row.n for row in interchange_rows(metric)}
+
+
+@cache
 def effects(metric):
-    """Effects of whole states of Gemma, by paradigm, position and layer."""
-    shares = defaultdict(lambda: defaultdict(dict))
-    for row in rows_of("gemma-*/clams-en/interchange", metric):
-        if row.axes["direction"] == "whole" and "paradigm" in row.axes:
-            shares[row.axes["paradigm"]][row.axes["position"]][row.layer] = row.value
-    return shares
+    """Effects of exchanged states, by paradigm, position and layer."""
+    values = defaultdict(lambda: defaultdict(dict))
+    for row in interchange_rows(metric):
+        values[row.axes["paradigm"]][row.axes["position"]][row.layer] = row.value
+    return values
+
+
+def noun(metric, paradigm):
+    """Effects of the word that differs, by layer."""
+    positions = effects(metric)[paradigm]
+    return positions[min(positions)]
+
+
+def last_token(metric, paradigm):
+    """Effects of the last token, by layer."""
+    positions = effects(metric)[paradigm]
+    return positions[max(positions)]
 
 
 def first_layers_of_the_last_token(metric):
     """Where its state has a larger effect than that of the word that differs, by paradigm."""
-    for paradigm, positions in effects(metric).items():
-        noun, last = positions[min(positions)], positions[max(positions)]
-        if noun is not last:
-            yield paradigm, min(layer for layer in noun if last[layer] > noun[layer])
+    return {
+        x: min(
+            layer
+            for layer in noun(metric, x)
+            if last_token(metric, x)[layer] > noun(metric, x)[layer]
+        )
+        for x, positions in effects(metric).items()
+        if len(positions) > 1
+    }
+
+
+def paradigms_of_verbs():
+    """Paradigms that separate a verb, and not a reflexive, from its subject."""
+    return [x for x in first_layers_of_the_last_token("flipped") if "reflexive" not in x]
 
 
 def test_interchange_says_where_the_number_goes():
-    verbs, reflexives = [], []
-    for paradigm, layer in first_layers_of_the_last_token("flipped"):
-        (reflexives if "reflexive" in paradigm else verbs).append(layer)
-    assert verbs == [14] * 6
-    assert reflexives == [10] * 3
-    log_odds = dict(first_layers_of_the_last_token("log_odds_ratio"))
-    of_verbs = [log_odds[x] for x, at in first_layers_of_the_last_token("flipped") if at == 14]
-    assert sorted(of_verbs) == [0] + [14] * 5  # In one, the noun has no effect.
-    means = {
-        name: [
-            sum(
-                end(effects("flipped")[x])[layer]
-                for x, at in first_layers_of_the_last_token("flipped")
-                if at == 14
-            )
-            / 6
+    of_verbs = paradigms_of_verbs()
+    flipped = first_layers_of_the_last_token("flipped")
+    assert [flipped[x] for x in of_verbs] == [14] * 6
+    assert [layer for x, layer in flipped.items() if x not in of_verbs] == [10] * 3
+    log_odds = first_layers_of_the_last_token("log_odds_ratio")
+    assert (
+        sorted(log_odds[x] for x in of_verbs) == [0] + [14] * 5
+    )  # In one, the noun has no effect.
+    for name, end in (("the noun", noun), ("the last word", last_token)):
+        means = [
+            sum(end("flipped", x)[layer] for x in of_verbs) / len(of_verbs)
             for layer in INTERCHANGED_LAYERS
         ]
-        for name, end in (
-            ("the noun", lambda positions: positions[min(positions)]),
-            ("the last word", lambda positions: positions[max(positions)]),
-        )
-    }
-    for name, row in means.items():
-        assert f"| {name} | {' | '.join(f'{100 * x:.0f}' for x in row)} |" in PAGE
+        assert f"| {name} | {' | '.join(f'{100 * x:.0f}' for x in means)} |" in PAGE
