@@ -115,8 +115,8 @@ def digest_of_object(entry: object, folder: Path) -> str:
                 obj = obj.__name__
             if isinstance(obj, str):
                 words.add(obj)
-            if isinstance(obj, dict) and "__pydantic_core_schema__" in obj:
-                obj = {name: value for name, value in obj.items() if name not in _COMPILED}
+            if isinstance(obj, dict) and any(name in obj for name in _NOT_CODE):
+                obj = {name: value for name, value in obj.items() if name not in _NOT_CODE}
             if any(obj is function for function in _UNSEEN):
                 raise ValueError(f"it calls {obj.__name__}()")
             super().save(obj, save_persistent_id)
@@ -140,8 +140,14 @@ def digest_of_object(entry: object, folder: Path) -> str:
 _UNSEEN = (builtins.eval, builtins.exec, builtins.globals, builtins.__import__)
 """Functions through which code depends on objects that it does not name."""
 
-_COMPILED = ("__pydantic_core_schema__", "__pydantic_validator__", "__pydantic_serializer__")
-"""Attributes of pydantic classes that contain addresses in memory."""
+_NOT_CODE = (
+    "__pydantic_core_schema__",  # addresses in memory
+    "__pydantic_validator__",
+    "__pydantic_serializer__",
+    "__firstlineno__",  # changes with the lines above (Python 3.13)
+    "__static_attributes__",  # names in any order
+)
+"""Attributes of classes that differ although the same was defined."""
 
 
 _NOT_OWN = [Path(__file__).resolve().parents[1] / n for n in ("probes", "common", "data", "tasks")]

@@ -48,7 +48,7 @@ def accepted_type(name: str) -> str:
         item = "str | Path" if "Path" in text else "str"
         return f"{item} | Sequence[{item}]"
     text = re.sub(r"Optional\[(.+)\]", r"\1 | None", text.replace("typing.", ""))
-    return text.replace("pathlib.Path", "str | Path")
+    return re.sub(r"pathlib\.(_local\.)?Path", "str | Path", text)
 
 
 def takes_settings(*without: str) -> Callable[[_Function], _Function]:
