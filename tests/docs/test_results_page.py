@@ -10,6 +10,7 @@ from collections import defaultdict
 from functools import cache, partial
 from glob import glob
 from typing import NamedTuple
+from unittest.mock import ANY
 
 import pytest
 from killing import ROOT
@@ -100,6 +101,16 @@ def paradigms_of_clams():
     return [f"{100 * accuracies[paradigm]:.0f}" for paradigm in lowest]
 
 
+def answers_to_negated_contexts():
+    """In how many sentences Gemma prefers the true word, of how many."""
+    for row in rows_of("gemma-*/lm-diagnostics/completion", "sensitivity"):
+        paradigm = row.axes.get("paradigm", "")
+        if row.axes == {"paradigm": paradigm, "phenomenon": ANY, "threshold": 0} and (
+            "NEG-136-SIMP" in paradigm or paradigm.endswith(", natural")
+        ):
+            yield f"{row.value * row.n:.0f} of {row.n}"
+
+
 def edges_of_trees():
     """UUAS of MiniLM's embeddings and of its last layer, at the reported rank."""
     for row in rows_of("all-MiniLM-*/sample/structure", "uuas"):
@@ -109,7 +120,8 @@ def edges_of_trees():
 
 def answers_of_interchange():
     """Answers in paradigms that separate a verb from its subject: all, those that were right, and
-    how many of these follow the noun and the last word at layers 13 and 14.
+    how many of these follow the noun and the last word at layers 13 and 14. Of the twin, where the
+    last word takes over, and how many answers were right.
     """
     of_verbs = paradigms_of_verbs()
     yield str(sum(answers("log_odds_ratio")[x] for x in of_verbs))
@@ -118,10 +130,15 @@ def answers_of_interchange():
         for layer in (13, 14):
             follow = (answers("flipped")[x] * end("flipped", x)[layer] for x in of_verbs)
             yield f"{sum(follow):.0f}"
+    twin = first_layers_of_the_last_token("flipped", "random-gemma")
+    for x in of_verbs:
+        yield str(twin[x])
+    yield str(sum(answers("flipped", "random-gemma")[x] for x in of_verbs))
 
 
 COUNTED = {
     "answers of interchange": answers_of_interchange,
+    "answers to negated contexts": answers_to_negated_contexts,
     "paradigms of clams-en": paradigms_of_clams,
     "edges of trees": edges_of_trees,
     "models": models,
@@ -171,47 +188,47 @@ INTERCHANGED_LAYERS = 0, 9, 12, 13, 14, 15, 18
 
 
 @cache
-def interchange_rows(metric):
-    """Rows of paradigms in which Gemma's whole states were exchanged."""
-    rows = rows_of("gemma-*/clams-en/interchange", metric)
+def interchange_rows(metric, model="gemma"):
+    """Rows of paradigms in which whole states were exchanged."""
+    rows = rows_of(f"{model}-*/clams-en/interchange", metric)
     return [x for x in rows if x.axes["direction"] == "whole" and "paradigm" in x.axes]
 
 
-def answers(metric):
+def answers(metric, model="gemma"):
     """How many answers a metric is about, by paradigm."""
-    return {row.axes["paradigm"]: row.n for row in interchange_rows(metric)}
+    return {row.axes["paradigm"]: row.n for row in interchange_rows(metric, model)}
 
 
 @cache
-def effects(metric):
+def effects(metric, model="gemma"):
     """Effects of exchanged states, by paradigm, position and layer."""
     values = defaultdict(lambda: defaultdict(dict))
-    for row in interchange_rows(metric):
+    for row in interchange_rows(metric, model):
         values[row.axes["paradigm"]][row.axes["position"]][row.layer] = row.value
     return values
 
 
-def noun(metric, paradigm):
+def noun(metric, paradigm, model="gemma"):
     """Effects of the word that differs, by layer."""
-    positions = effects(metric)[paradigm]
+    positions = effects(metric, model)[paradigm]
     return positions[min(positions)]
 
 
-def last_token(metric, paradigm):
+def last_token(metric, paradigm, model="gemma"):
     """Effects of the last token, by layer."""
-    positions = effects(metric)[paradigm]
+    positions = effects(metric, model)[paradigm]
     return positions[max(positions)]
 
 
-def first_layers_of_the_last_token(metric):
+def first_layers_of_the_last_token(metric, model="gemma"):
     """Where its state has a larger effect than that of the word that differs, by paradigm."""
     return {
         x: min(
             layer
-            for layer in noun(metric, x)
-            if last_token(metric, x)[layer] > noun(metric, x)[layer]
+            for layer, effect in noun(metric, x, model).items()
+            if last_token(metric, x, model)[layer] > effect
         )
-        for x, positions in effects(metric).items()
+        for x, positions in effects(metric, model).items()
         if len(positions) > 1
     }
 
@@ -226,6 +243,8 @@ def test_interchange_says_where_the_number_goes():
     flipped = first_layers_of_the_last_token("flipped")
     assert [flipped[x] for x in of_verbs] == [14] * 6
     assert [layer for x, layer in flipped.items() if x not in of_verbs] == [10] * 3
+    twin = first_layers_of_the_last_token("flipped", "random-gemma")
+    assert {twin[x] for x in of_verbs} == {1, 2}
     log_odds = first_layers_of_the_last_token("log_odds_ratio")
     assert (
         sorted(log_odds[x] for x in of_verbs) == [0] + [14] * 5
