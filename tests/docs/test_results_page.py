@@ -105,9 +105,8 @@ def answers_to_negated_contexts():
     """In how many sentences Gemma prefers the true word, of how many."""
     for row in rows_of("gemma-*/lm-diagnostics/completion", "sensitivity"):
         paradigm = row.axes.get("paradigm", "")
-        if row.axes == {"paradigm": paradigm, "phenomenon": ANY, "threshold": 0} and (
-            "NEG-136" in paradigm
-        ):
+        whole = row.axes == {"paradigm": paradigm, "phenomenon": ANY, "threshold": 0}
+        if whole and "NEG-136" in paradigm:
             yield f"{row.value * row.n:.0f} of {row.n}"
 
 
@@ -246,9 +245,8 @@ def test_interchange_says_where_the_number_goes():
     twin = first_layers_of_the_last_token("flipped", "random-gemma")
     assert {twin[x] for x in of_verbs} == {1, 2}
     log_odds = first_layers_of_the_last_token("log_odds_ratio")
-    assert (
-        sorted(log_odds[x] for x in of_verbs) == [0] + [14] * 5
-    )  # In one, the noun has no effect.
+    # In one, the noun has no effect.
+    assert sorted(log_odds[x] for x in of_verbs) == [0] + [14] * 5
     for name, end in (("the noun", noun), ("the last word", last_token)):
         means = [
             sum(end("flipped", x)[layer] for x in of_verbs) / len(of_verbs)

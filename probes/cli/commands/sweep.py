@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -113,10 +113,12 @@ def read_sweep(path: Path, overriding: Mapping[str, object]) -> list[SweepRun]:
     tables = shared.pop("run", None)
     if not (isinstance(tables, list) and tables and all(isinstance(x, dict) for x in tables)):
         raise UserError(f"{path}: no runs; give each a table [[run]].")
+    actions = build_parser()._actions
+    without_value = {flag for x in actions if x.nargs == 0 for flag in x.option_strings}
     runs = []
     for number, table in enumerate(tables, start=1):
         try:
-            arguments = list(_arguments({**shared, **table, **overriding}))
+            arguments = list(_arguments({**shared, **table, **overriding}, without_value))
             flags, models = parse(arguments)
             if not models:
                 raise UserError("no model; give model or vectors.")
@@ -128,14 +130,8 @@ def read_sweep(path: Path, overriding: Mapping[str, object]) -> list[SweepRun]:
     return runs
 
 
-def _arguments(table: Mapping[str, Any]) -> Iterator[str]:
-    """The command line of a run."""
-    without_value = {
-        flag
-        for action in build_parser()._actions
-        if action.nargs == 0
-        for flag in action.option_strings
-    }
+def _arguments(table: Mapping[str, Any], without_value: Container[str]) -> Iterator[str]:
+    """The command line of a run; flags `without_value` are given or left out."""
     for name, value in table.items():
         if name in NOT_OF_RUNS:
             raise UserError(f"{name}: not a setting of single runs; give it on the command line.")
